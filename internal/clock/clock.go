@@ -1,0 +1,73 @@
+// Package clock tells the two times of Ponte: business time, which the simulators can move forward and never back, and
+// real time, which nobody moves.
+//
+// Business time dates what happens to money: ids, expiry, release, retries, deadlines, rate windows, blocks. Real time
+// bounds what happens on wires: time-outs, heartbeats, ownership of work, logs, signatures.
+package clock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Clock tells both times. Make it with [New].
+type Clock struct {
+	real   func() time.Time
+	offset atomic.Int64 // business time minus real time, in nanoseconds; only rises
+
+	mu    sync.Mutex
+	moved chan struct{} // closed at the next Raise
+}
+
+// New returns a clock whose business time is real time, until [Clock.Raise]. A nil real means the machine's clock.
+func New(real func() time.Time) *Clock {
+	if real == nil {
+		real = time.Now
+	}
+	return &Clock{real: real, moved: make(chan struct{})}
+}
+
+// Now returns business time in UTC.
+func (c *Clock) Now() time.Time {
+	return c.real().Add(time.Duration(c.offset.Load())).UTC()
+}
+
+// Real returns real time in UTC.
+func (c *Clock) Real() time.Time { return c.real().UTC() }
+
+// RealSince returns how much real time has passed since t, which [Clock.Real] told.
+func (c *Clock) RealSince(t time.Time) time.Duration { return c.real().Sub(t) }
+
+// Offset returns how far business time is ahead of real time.
+func (c *Clock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
+
+// Raise moves business time to offset ahead of real time and wakes every [Clock.Wait]. An offset below the present one
+// changes nothing: business time never goes back.
+func (c *Clock) Raise(offset time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if int64(offset) <= c.offset.Load() {
+		return
+	}
+	c.offset.Store(int64(offset))
+	close(c.moved)
+	c.moved = make(chan struct{})
+}
+
+// Wait returns after d of real time, when business time was moved, or with ctx's error.
+func (c *Clock) Wait(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	moved := c.moved
+	c.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-moved:
+	case <-timer.C:
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package clock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var noon = time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
+
+func TestRaise(t *testing.T) {
+	t.Parallel()
+	c := New(func() time.Time { return noon.In(time.FixedZone("BRT", -3*60*60)) })
+	steps := []struct{ raise, want time.Duration }{
+		{0, 0},
+		{-time.Hour, 0},
+		{time.Hour, time.Hour},
+		{time.Minute, time.Hour},
+		{time.Hour, time.Hour},
+		{48 * time.Hour, 48 * time.Hour},
+	}
+	for _, s := range steps {
+		c.Raise(s.raise)
+		if got := c.Offset(); got != s.want {
+			t.Errorf("after Raise(%v) the offset is %v, want %v", s.raise, got, s.want)
+		}
+		if got, want := c.Now(), noon.Add(s.want); !got.Equal(want) || got.Location() != time.UTC {
+			t.Errorf("after Raise(%v) it is %v, want %v", s.raise, got, want)
+		}
+		if got := c.Real(); !got.Equal(noon) || got.Location() != time.UTC {
+			t.Errorf("after Raise(%v) real time is %v, want %v", s.raise, got, noon)
+		}
+	}
+	if got := c.RealSince(noon.Add(-time.Minute)); got != time.Minute {
+		t.Errorf("RealSince = %v, want a minute", got)
+	}
+}
+
+func TestRaiseConcurrently(t *testing.T) {
+	t.Parallel()
+	c := New(nil)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			last := time.Duration(0)
+			for j := range 500 {
+				c.Raise(time.Duration(j*8 + i))
+				if got := c.Offset(); got < last {
+					t.Errorf("the offset fell from %v to %v", last, got)
+				} else {
+					last = got
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got, want := c.Offset(), time.Duration(499*8+7); got != want {
+		t.Errorf("the offset is %v, want %v", got, want)
+	}
+}
+
+func TestMachineClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := New(nil)
+		c.Raise(time.Hour)
+		if got, want := c.Now(), time.Now().Add(time.Hour); !got.Equal(want) {
+			t.Errorf("it is %v, want %v", got, want)
+		}
+	})
+}
+
+func TestWaitEndsAtItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := New(nil)
+		start := c.Real()
+		if err := c.Wait(t.Context(), time.Hour); err != nil {
+			t.Error(err)
+		}
+		if got := c.RealSince(start); got != time.Hour {
+			t.Errorf("waited %v, want an hour", got)
+		}
+	})
+}
+
+func TestWaitEndsWhenTimeIsMoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := New(nil)
+		start := c.Real()
+		c.Raise(time.Minute) // before the wait: of no use to it
+		var done atomic.Int32
+		for range 3 {
+			go func() {
+				if err := c.Wait(t.Context(), time.Hour); err != nil {
+					t.Error(err)
+				}
+				done.Add(1)
+			}()
+			synctest.Wait()
+		}
+		c.Raise(time.Second) // below the present offset: nothing moves
+		synctest.Wait()
+		if n := done.Load(); n != 0 {
+			t.Errorf("%d waits ended for nothing", n)
+		}
+		c.Raise(2 * time.Minute)
+		synctest.Wait()
+		if n := done.Load(); n != 3 || c.RealSince(start) != 0 {
+			t.Errorf("%d of 3 waits ended, after %v", n, c.RealSince(start))
+		}
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := New(nil)
+		start := c.Real()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := c.Wait(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if got := c.RealSince(start); got != time.Minute {
+			t.Errorf("waited %v, want a minute", got)
+		}
+	})
+}
