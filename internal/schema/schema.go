@@ -1,0 +1,194 @@
+// Package schema brings a database to the tables that this binary knows, forward only, and refuses to touch one that it
+// does not.
+package schema
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// Class says how a table is cut when one machine is not enough.
+type Class string
+
+const (
+	Tenant    Class = "tenant"    // belongs to one account: its key and every statement carry account_id
+	Reference Class = "reference" // small, the same on every machine
+	Local     Class = "local"     // of the machine that coordinates
+)
+
+// Tables are all tables with their class. A test holds them equal to the migrations.
+var Tables = map[string]Class{
+	"account":        Reference,
+	"api_key":        Reference,
+	"ip_block":       Reference,
+	"balance":        Tenant,
+	"delta":          Tenant,
+	"transfer":       Tenant,
+	"schema_version": Local,
+	"node":           Local,
+	"clock":          Local,
+	"rate_window":    Local,
+}
+
+// Why a database cannot be used as it is.
+var (
+	ErrEmpty  = errors.New("the database has no tables yet: run ponte migrate or ponte serve")
+	ErrBehind = errors.New("the database is older than this binary: run ponte migrate")
+	ErrNewer  = errors.New("the database was made by a newer ponte: use that one")
+)
+
+//go:embed migrations
+var files embed.FS
+
+const migrateTimeMax = 10 * time.Minute
+
+// migration is one step, in one dialect.
+type migration struct {
+	version  int64
+	name     string
+	sql      string
+	checksum string
+}
+
+// migrations returns the steps for db in order. The files are part of the binary, so that a fault in them is a defect.
+func migrations(db *sqldb.DB) ([]migration, error) {
+	folder := "migrations/sqlite"
+	if db.IsPostgres() {
+		folder = "migrations/postgres"
+	}
+	entries, err := fs.ReadDir(files, folder) // sorted by name
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	var steps []migration
+	for i, e := range entries {
+		sql, err := fs.ReadFile(files, path.Join(folder, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("schema: %w", err)
+		}
+		number, name, _ := strings.Cut(strings.TrimSuffix(e.Name(), ".sql"), "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || version != int64(i)+1 {
+			return nil, fmt.Errorf("schema: migration %s: want number %04d", e.Name(), i+1)
+		}
+		sum := sha256.Sum256(sql)
+		steps = append(steps, migration{version, name, string(sql), hex.EncodeToString(sum[:])})
+	}
+	return steps, nil
+}
+
+const (
+	createVersions = `CREATE TABLE IF NOT EXISTS schema_version (
+    version    BIGINT NOT NULL PRIMARY KEY,
+    name       TEXT   NOT NULL,
+    checksum   TEXT   NOT NULL,
+    applied_at BIGINT NOT NULL
+)`
+	insertVersion  = `INSERT INTO schema_version (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)`
+	selectVersions = `SELECT version, name, checksum FROM schema_version ORDER BY version LIMIT 10000`
+
+	// One migrator at a time; the others wait and then find nothing to do. The number means nothing.
+	lockMigrations = `SELECT pg_advisory_xact_lock(7083021)`
+
+	countTablesLite     = `SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'`
+	countTablesPostgres = `SELECT COUNT(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'schema_version'`
+)
+
+// Migrate brings db up to date in one transaction and returns its version. It fails and changes nothing when db is newer
+// than this binary, or was brought up by other steps.
+func Migrate(ctx context.Context, db *sqldb.DB, now time.Time) (version int64, err error) {
+	steps, err := migrations(db)
+	if err != nil {
+		return 0, err
+	}
+	err = db.WriteWithin(ctx, migrateTimeMax, func(ctx context.Context, tx *sqldb.Tx) error {
+		if db.IsPostgres() {
+			if err := tx.Script(ctx, lockMigrations); err != nil {
+				return err
+			}
+		}
+		if err := tx.Script(ctx, createVersions); err != nil {
+			return err
+		}
+		applied, err := compare(ctx, tx, steps)
+		if err != nil {
+			return err
+		}
+		for _, m := range steps[applied:] {
+			if err := tx.Script(ctx, m.sql); err != nil {
+				return fmt.Errorf("migration %d %s: %w", m.version, m.name, err)
+			}
+			if _, err := tx.Exec(ctx, insertVersion, m.version, m.name, m.checksum, now.UnixMicro()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("schema: %w", err)
+	}
+	return int64(len(steps)), nil
+}
+
+// Check reports whether db is exactly as this binary needs it. The error is [ErrEmpty], [ErrBehind], [ErrNewer] or a
+// failure.
+func Check(ctx context.Context, db *sqldb.DB) error {
+	steps, err := migrations(db)
+	if err != nil {
+		return err
+	}
+	count := countTablesLite
+	if db.IsPostgres() {
+		count = countTablesPostgres
+	}
+	n, err := sqldb.One(ctx, db, sqldb.Scalar[int64], count)
+	switch {
+	case err != nil:
+		return fmt.Errorf("schema: %w", err)
+	case n == 0:
+		return ErrEmpty
+	}
+	applied, err := compare(ctx, db, steps)
+	switch {
+	case err != nil:
+		return fmt.Errorf("schema: %w", err)
+	case applied == 0:
+		return ErrEmpty
+	case applied < len(steps):
+		return ErrBehind
+	}
+	return nil
+}
+
+// compare returns how many of the steps have been taken, after checking that they were these.
+func compare(ctx context.Context, q sqldb.Querier, steps []migration) (int, error) {
+	applied, err := sqldb.All(ctx, q, scanMigration, selectVersions)
+	if err != nil {
+		return 0, err
+	}
+	if len(applied) > len(steps) {
+		return 0, ErrNewer
+	}
+	for i, m := range applied {
+		if m.version != steps[i].version || m.checksum != steps[i].checksum {
+			return 0, fmt.Errorf("migration %d %s was not the one in this binary: its checksum is another", m.version, m.name)
+		}
+	}
+	return len(applied), nil
+}
+
+func scanMigration(r sqldb.Row) (m migration, err error) {
+	err = r.Scan(&m.version, &m.name, &m.checksum)
+	return m, err
+}

@@ -1,0 +1,271 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// LockTimeMax is how long a lock lasts when its holder never gives it back.
+const LockTimeMax = 120 * time.Second
+
+// locks are the keys that requests of this process hold.
+type locks struct {
+	mu   sync.Mutex
+	held map[int64]*Lock
+}
+
+// Lock is a set of keys that no other request holds, in this process or in any other on the same database.
+type Lock struct {
+	db    *DB
+	keys  []int64
+	since time.Time // real time
+}
+
+// TryLock takes all keys, or none and returns [ErrLocked]. It never waits for a holder.
+//
+// A lock is no proof against two holders: one whose process lost its connection keeps it here while another process can
+// take it. So what it guards also needs a unique index; the lock only saves work and gives a clear answer.
+func (db *DB) TryLock(ctx context.Context, keys ...int64) (*Lock, error) {
+	l := &Lock{db: db, keys: slices.Compact(slices.Sorted(slices.Values(keys))), since: time.Now()}
+	if !db.locks.claim(l) {
+		return nil, ErrLocked
+	}
+	if err := db.d.lock(ctx, l.keys); err != nil {
+		db.locks.forget(l)
+		return nil, err
+	}
+	return l, nil
+}
+
+// Unlock frees the keys. It may be called more than once.
+func (l *Lock) Unlock(ctx context.Context) {
+	// Freed here first: if the other side fails, the session is lost and PostgreSQL has freed them.
+	if mine := l.db.locks.forget(l); len(mine) > 0 {
+		_ = l.db.d.unlock(context.WithoutCancel(ctx), mine)
+	}
+}
+
+// ReleaseStale frees locks whose holders kept them for longer than [LockTimeMax].
+func (db *DB) ReleaseStale(ctx context.Context) {
+	db.locks.mu.Lock()
+	var stale []*Lock
+	for _, l := range db.locks.held {
+		if time.Since(l.since) > LockTimeMax {
+			stale = append(stale, l)
+		}
+	}
+	db.locks.mu.Unlock()
+	for _, l := range stale {
+		l.Unlock(ctx)
+	}
+}
+
+// claim enters l for all its keys, unless one of them is held.
+func (s *locks) claim(l *Lock) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		s.held = map[int64]*Lock{}
+	}
+	for _, k := range l.keys {
+		if s.held[k] != nil {
+			return false
+		}
+	}
+	for _, k := range l.keys {
+		s.held[k] = l
+	}
+	return true
+}
+
+// forget removes l and returns the keys that were still its own.
+func (s *locks) forget(l *Lock) []int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var mine []int64
+	for _, k := range l.keys {
+		if s.held[k] == l {
+			delete(s.held, k)
+			mine = append(mine, k)
+		}
+	}
+	return mine
+}
+
+// lockSession is one connection to PostgreSQL that holds the locks of this process, so that they end with it. Requests
+// that come while a round trip is under way share the next one.
+type lockSession struct {
+	config *pgx.ConnConfig
+
+	mu      sync.Mutex
+	busy    bool // a caller is in a round trip
+	waiting []*lockCall
+
+	conn *pgx.Conn // used by the caller that is busy; nil before the first lock and after a loss
+}
+
+type lockCall struct {
+	keys []int64
+	free bool
+	lead bool // on return from done: run the next round trip
+	err  error
+	done chan struct{}
+}
+
+func (s *lockSession) take(ctx context.Context, keys []int64) error {
+	return s.call(ctx, &lockCall{keys: keys, done: make(chan struct{}, 1)})
+}
+
+func (s *lockSession) free(ctx context.Context, keys []int64) error {
+	return s.call(ctx, &lockCall{keys: keys, free: true, done: make(chan struct{}, 1)})
+}
+
+const lockRoundMax = 256 // calls that share a round trip
+
+func (s *lockSession) call(ctx context.Context, me *lockCall) error {
+	s.mu.Lock()
+	s.waiting = append(s.waiting, me)
+	if s.busy {
+		s.mu.Unlock()
+		<-me.done
+		if !me.lead {
+			return me.err
+		}
+		s.mu.Lock()
+	}
+	s.busy = true
+	round := s.waiting[:min(len(s.waiting), lockRoundMax)]
+	s.waiting = s.waiting[len(round):]
+	s.mu.Unlock()
+
+	s.roundTrip(context.WithoutCancel(ctx), round)
+	for _, c := range round {
+		if c != me {
+			c.done <- struct{}{}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		s.busy = false
+	} else {
+		s.waiting[0].lead = true
+		s.waiting[0].done <- struct{}{}
+	}
+	return me.err
+}
+
+func (s *lockSession) roundTrip(ctx context.Context, round []*lockCall) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeMax)
+	defer cancel()
+	if err := s.attempt(ctx, round); err != nil {
+		if s.conn != nil {
+			_ = s.conn.Close(ctx) // PostgreSQL frees all that it held
+			s.conn = nil
+		}
+		for _, c := range round {
+			c.err = failure(ErrUnavailable, err)
+		}
+	}
+}
+
+func (s *lockSession) attempt(ctx context.Context, round []*lockCall) error {
+	if s.conn == nil {
+		conn, err := pgx.ConnectConfig(ctx, s.config)
+		if err != nil {
+			return err
+		}
+		s.conn = conn
+	}
+	var take, free []int64
+	for _, c := range round {
+		if c.free {
+			free = append(free, c.keys...)
+		} else {
+			take = append(take, c.keys...)
+		}
+	}
+	got, err := s.ask(ctx, free, take)
+	if err != nil {
+		return err
+	}
+	// All or none: what a call got in part is given back at once.
+	var partial []int64
+	for _, c := range round {
+		if c.free {
+			continue
+		}
+		var own []int64
+		for _, k := range c.keys {
+			if got[k] {
+				own = append(own, k)
+			}
+		}
+		if len(own) < len(c.keys) {
+			c.err = ErrLocked
+			partial = append(partial, own...)
+		}
+	}
+	if len(partial) > 0 {
+		_, err = s.ask(ctx, partial, nil)
+	}
+	return err
+}
+
+// ask frees and then takes keys in one round trip, and returns which it got. Callers of this process never ask for a key
+// that another of them holds, so that the session's locks, which count, are held once.
+func (s *lockSession) ask(ctx context.Context, free, take []int64) (map[int64]bool, error) {
+	var batch pgx.Batch
+	if len(free) > 0 {
+		batch.Queue(`SELECT pg_advisory_unlock(k) FROM unnest($1::bigint[]) k`, free)
+	}
+	got := make(map[int64]bool, len(take))
+	if len(take) > 0 {
+		batch.Queue(`SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k`, take).Query(func(rows pgx.Rows) error {
+			var k int64
+			var ok bool
+			_, err := pgx.ForEachRow(rows, []any{&k, &ok}, func() error { got[k] = ok; return nil })
+			return err
+		})
+	}
+	return got, s.conn.SendBatch(ctx, &batch).Close()
+}
+
+func (s *lockSession) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil && !s.busy {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.conn.Close(ctx)
+	}
+}
+
+// Claim makes this process the only server of a SQLite file until it ends; it returns [ErrInUse] when another one is.
+// On PostgreSQL it does nothing: servers are equal there.
+func (db *DB) Claim() (release func(), err error) {
+	if db.IsPostgres() {
+		return func() {}, nil
+	}
+	// A file of its own: SQLite's own locks on the database are per process, and closing any descriptor of it drops them.
+	f, err := os.OpenFile(db.path+".serving", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("sqldb: cannot claim %s: %w", db.path, err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, ErrInUse
+		}
+		return nil, fmt.Errorf("sqldb: cannot claim %s: %w", db.path, err)
+	}
+	return func() { _ = f.Close() }, nil
+}
