@@ -1,0 +1,134 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// Problem is something that does not add up.
+type Problem struct {
+	Account id.Account
+	What    string
+}
+
+// AuditResult is what an audit looked at and found.
+type AuditResult struct {
+	Accounts  int64
+	Transfers int64
+	Problems  []Problem
+}
+
+// problemsMax bounds the list; a ledger with more is broken all over.
+const problemsMax = 1000
+
+// Audit re-adds every account from its transfers alone and compares it with its balances. It goes account by account,
+// each at one moment of its own, because one long snapshot would slow every debit down. The server may run meanwhile.
+func Audit(ctx context.Context, db *sqldb.DB) (AuditResult, error) {
+	var result AuditResult
+	var account id.Account
+	for len(result.Problems) < problemsMax {
+		next, err := nextAccount(ctx, db, account)
+		if err != nil || next == 0 {
+			return result, err
+		}
+		account = next
+		err = db.Read(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+			return result.account(ctx, tx, account)
+		})
+		if err != nil {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// nextAccount returns the lowest account above after that has balances or transfers, or zero.
+func nextAccount(ctx context.Context, q sqldb.Querier, after id.Account) (id.Account, error) {
+	var lowest int64
+	for _, find := range []string{findAccountWithBalance, findAccountWithTransfers} {
+		n, err := sqldb.One(ctx, q, sqldb.Scalar[int64], find, int64(after))
+		switch {
+		case errors.Is(err, sqldb.ErrNoRows):
+		case err != nil:
+			return 0, err
+		case lowest == 0 || n < lowest:
+			lowest = n
+		}
+	}
+	return id.Account(lowest), nil
+}
+
+func (r *AuditResult) account(ctx context.Context, tx *sqldb.Tx, account id.Account) error {
+	r.Accounts++
+	problem := func(format string, args ...any) {
+		r.Problems = append(r.Problems, Problem{account, fmt.Sprintf(format, args...)})
+	}
+	totals, err := totalsBefore(ctx, tx, account, afterAll)
+	if err != nil {
+		return err
+	}
+	added := map[money.Currency]*Balance{}
+	for _, c := range money.Currencies {
+		added[c] = new(Balance)
+	}
+	for _, t := range totals {
+		r.Transfers += t.count
+		if added[t.currency] == nil || !t.source.isKnown() || !t.target.isKnown() {
+			problem("%d transfers of %s from %q to %q: no such currency or book", t.count, t.currency, t.source, t.target)
+			continue
+		}
+		added[t.currency].move(t.source, t.target, t.units)
+	}
+	for _, c := range money.Currencies {
+		shown, err := Balances(ctx, tx, account, c)
+		if errors.Is(err, sqldb.ErrNoRows) {
+			problem("it has no %s books", c)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, b := range guarded {
+			want, got := money.Amount{Currency: c, Units: *added[c].Of(b)}, money.Amount{Currency: c, Units: *shown.Of(b)}
+			if want != got {
+				problem("%s %s shows %s, its transfers add up to %s", c, b, got, want)
+			}
+			if got.Units < 0 && b != Available {
+				problem("%s %s is below zero: %s", c, b, got)
+			}
+		}
+	}
+	stray, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], countStrayDeltas, int64(account))
+	if err != nil {
+		return err
+	}
+	if stray > 0 {
+		problem("%d deltas belong to no transfer", stray)
+	}
+	return r.holds(ctx, tx, account, added[money.CurrencyBRL].Blocked)
+}
+
+// holds checks that what is blocked is what holds block, and that each release belongs to one hold.
+func (r *AuditResult) holds(ctx context.Context, tx *sqldb.Tx, account id.Account, blocked int64) error {
+	open, err := Holds(ctx, tx, account)
+	if err != nil {
+		return err
+	}
+	var sum int64
+	for _, h := range open {
+		sum += h.Amount.Units
+	}
+	if sum != blocked {
+		r.Problems = append(r.Problems, Problem{account, fmt.Sprintf("blocked is %s, open holds add up to %s", money.BRL(blocked), money.BRL(sum))})
+	}
+	return nil
+}
+
+// afterAll is above every identifier.
+var afterAll = id.ID(bytes.Repeat([]byte{0xff}, len(id.ID{})))

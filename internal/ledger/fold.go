@@ -1,0 +1,197 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+const (
+	foldCreditsMax = 500         // credits that may wait before they are folded
+	foldAgeMax     = time.Second // real time that a credit may wait
+	foldSlice      = 1000        // deltas folded in one transaction
+	orphansEvery   = time.Minute // real time between looks for what dead nodes left
+	orphansMax     = 1000        // balances found in one look
+	placesMax      = 100_000     // balances this node remembers; what it forgets is found as orphans
+)
+
+// foldFunc locks a balance, folds all its deltas and returns what it then holds, unwritten, with the highest identifier
+// folded.
+type foldFunc func(ctx context.Context, tx *sqldb.Tx, at place) (units int64, last id.ID, err error)
+
+// lockAndFold is the only right way known: lock the row, then delete the deltas and see what was deleted, in a statement
+// of its own, then write the balance.
+func lockAndFold(ctx context.Context, tx *sqldb.Tx, at place) (int64, id.ID, error) {
+	held, err := lock(ctx, tx, at)
+	if err != nil {
+		return 0, id.ID{}, err
+	}
+	deltas, err := sqldb.All(ctx, tx, scanWaiting, foldDeltas, int64(at.account), string(at.currency), string(at.book))
+	if err != nil {
+		return 0, id.ID{}, err
+	}
+	units, last := held.with(deltas)
+	return units, last, nil
+}
+
+func lock(ctx context.Context, tx *sqldb.Tx, at place) (waiting, error) {
+	held, err := sqldb.One(ctx, tx, func(r sqldb.Row) (w waiting, err error) {
+		err = r.Scan(&w.units, &w.id)
+		return w, err
+	}, lockBalance, int64(at.account), string(at.currency), string(at.book))
+	if errors.Is(err, sqldb.ErrNoRows) {
+		err = fmt.Errorf("ledger: %s has no book %s %s", at.account, at.currency, at.book)
+	}
+	return held, err
+}
+
+// with adds deltas to a balance.
+func (w waiting) with(deltas []waiting) (units int64, last id.ID) {
+	units, last = w.units, w.id
+	for _, d := range deltas {
+		units += d.units
+		if d.id.Compare(last) > 0 {
+			last = d.id
+		}
+	}
+	return units, last
+}
+
+// folder knows which balances have credits that wait. It is a hint: what it does not know is found as an orphan.
+type folder struct {
+	clock *clock.Clock
+
+	mu       sync.Mutex
+	places   map[place]*backlog
+	searched time.Time // real time of the last look for orphans
+}
+
+// backlog is what waits at one balance, as far as this node knows.
+type backlog struct {
+	credits int
+	since   time.Time // real time of the first of them
+}
+
+func newFolder(c *clock.Clock) *folder {
+	return &folder{clock: c, places: map[place]*backlog{}}
+}
+
+// credited notes that a delta was written.
+func (f *folder) credited(at place) { f.note(at, 1) }
+
+// due notes that a balance should be folded now.
+func (f *folder) due(at place) { f.note(at, foldCreditsMax) }
+
+func (f *folder) note(at place, credits int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := f.places[at]
+	if b == nil {
+		if len(f.places) >= placesMax {
+			return
+		}
+		b = &backlog{since: f.clock.Real()}
+		f.places[at] = b
+	}
+	b.credits += credits
+}
+
+// ready takes the balances whose credits have waited long enough.
+func (f *folder) ready() []place {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []place
+	for at, b := range f.places {
+		if b.credits >= foldCreditsMax || f.clock.RealSince(b.since) >= foldAgeMax {
+			out = append(out, at)
+			delete(f.places, at)
+		}
+	}
+	return out
+}
+
+// Lag returns for how long the oldest credit known to this node has waited to be folded.
+func (l *Ledger) Lag() time.Duration {
+	l.folder.mu.Lock()
+	defer l.folder.mu.Unlock()
+	var oldest time.Duration
+	for _, b := range l.folder.places {
+		oldest = max(oldest, l.folder.clock.RealSince(b.since))
+	}
+	return oldest
+}
+
+// Step folds what has waited long enough: on this node's own account, and now and then what dead nodes left.
+func (l *Ledger) Step(ctx context.Context) (did bool, err error) {
+	if err := l.findOrphans(ctx); err != nil {
+		return false, err
+	}
+	ready := l.folder.ready()
+	for i, at := range ready {
+		if err := l.foldPlace(ctx, at); err != nil {
+			for _, rest := range ready[i:] {
+				l.folder.due(rest)
+			}
+			return i > 0, err
+		}
+	}
+	return len(ready) > 0, nil
+}
+
+// foldPlace folds all deltas of a balance, a slice at a time so that no debit waits long for its lock.
+func (l *Ledger) foldPlace(ctx context.Context, at place) error {
+	for {
+		var folded int
+		err := l.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+			held, err := lock(ctx, tx, at)
+			if err != nil {
+				return err
+			}
+			account, currency, book := int64(at.account), string(at.currency), string(at.book)
+			deltas, err := sqldb.All(ctx, tx, scanWaiting, foldSomeDeltas, account, currency, book, foldSlice)
+			folded = len(deltas)
+			if err != nil || folded == 0 {
+				return err
+			}
+			units, last := held.with(deltas)
+			tx.Queue(ctx, setBalance, units, last, account, currency, book)
+			return nil
+		})
+		if err != nil || folded < foldSlice {
+			return err
+		}
+	}
+}
+
+// findOrphans notes the balances that have deltas although this node knows of none: those of nodes that died.
+func (l *Ledger) findOrphans(ctx context.Context) error {
+	f := l.folder
+	f.mu.Lock()
+	due := f.searched.IsZero() || f.clock.RealSince(f.searched) >= orphansEvery
+	if due {
+		f.searched = f.clock.Real()
+	}
+	f.mu.Unlock()
+	if !due {
+		return nil
+	}
+	var at place
+	for range orphansMax {
+		next, err := sqldb.One(ctx, l.db, scanPlace, findWaitingBook, int64(at.account), string(at.currency), string(at.book))
+		if errors.Is(err, sqldb.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f.credited(next)
+		at = next
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// What operators do by hand.
+const (
+	KindAdjustment Kind = "adjustment" // a credit or a debit
+	KindHold       Kind = "hold"       // money blocked for review
+	KindRelease    Kind = "release"    // a hold that ended
+)
+
+// Why a hold cannot be released.
+var (
+	ErrNoHold   = errors.New("ledger: no such hold in this account")
+	ErrReleased = errors.New("ledger: the hold is released already")
+)
+
+// Adjust credits the account's available money, or debits it when amount is negative, also below zero.
+func (l *Ledger) Adjust(ctx context.Context, account id.Account, amount money.Amount, reason string) (Transfer, error) {
+	t := Transfer{
+		Account: account, Amount: amount, Source: Adjustment, Target: Available,
+		Kind: KindAdjustment, OnceKey: l.ids.New().String(), Memo: reason,
+	}
+	if amount.Units < 0 {
+		t.Amount.Units = -amount.Units
+		t.Source, t.Target, t.Overdraw = Available, Adjustment, true
+	}
+	return t, l.postOnce(ctx, &t)
+}
+
+// Hold blocks money of the account for review, also when available then goes below zero. The transfer's ID names the hold.
+func (l *Ledger) Hold(ctx context.Context, account id.Account, amount money.BRL, reason string) (Transfer, error) {
+	t := Transfer{
+		Account: account, Amount: amount.Amount(), Source: Available, Target: Blocked,
+		Kind: KindHold, OnceKey: l.ids.New().String(), Memo: reason, Overdraw: true,
+	}
+	return t, l.postOnce(ctx, &t)
+}
+
+// Release ends a hold. It fails with [ErrNoHold] or [ErrReleased].
+func (l *Ledger) Release(ctx context.Context, account id.Account, hold id.ID) (Transfer, error) {
+	h, err := sqldb.One(ctx, l.db, scanTransfer, selectTransfer, int64(account), hold)
+	if errors.Is(err, sqldb.ErrNoRows) || (err == nil && h.Kind != KindHold) {
+		return Transfer{}, ErrNoHold
+	}
+	if err != nil {
+		return Transfer{}, err
+	}
+	t := Transfer{
+		Account: account, Amount: h.Amount, Source: Blocked, Target: Available,
+		Kind: KindRelease, Ref: hold, OnceKey: hold.String(),
+	}
+	return t, l.postOnce(ctx, &t)
+}
+
+// postOnce posts a transfer that has a OnceKey. A COMMIT whose answer is lost is run again and then meets its own key:
+// that is success.
+func (l *Ledger) postOnce(ctx context.Context, t *Transfer) error {
+	var tried []id.ID
+	err := l.Write(ctx, func(ctx context.Context, tx *Tx) error {
+		// A credit touches no balance row, so that it would not notice a missing account.
+		if err := requireBooks(ctx, tx.Tx, t); err != nil {
+			return err
+		}
+		err := tx.Post(ctx, t)
+		tried = append(tried, t.ID)
+		return err
+	})
+	if !errors.Is(err, sqldb.ErrConflict) {
+		return err
+	}
+	stored, err := sqldb.One(ctx, l.db, scanTransfer, selectTransferOnce, int64(t.Account), string(t.Kind), t.OnceKey)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(tried, stored.ID) {
+		return ErrReleased // only a release has a key that another call can use
+	}
+	*t = stored
+	return nil
+}
+
+func requireBooks(ctx context.Context, q sqldb.Querier, t *Transfer) error {
+	_, err := Balances(ctx, q, t.Account, t.Amount.Currency)
+	if errors.Is(err, sqldb.ErrNoRows) {
+		err = fmt.Errorf("ledger: %s has no books", t.Account)
+	}
+	return err
+}
+
+// Holds returns the account's holds that are not released, oldest first.
+func Holds(ctx context.Context, q sqldb.Querier, account id.Account) ([]Transfer, error) {
+	const page = 500
+	var open []Transfer
+	after := id.First(epoch)
+	for {
+		rows, err := sqldb.All(ctx, q, scanTransfer, selectHolds, int64(account), after, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range rows {
+			after = t.ID
+			if t.Kind == KindHold {
+				open = append(open, t)
+				continue
+			}
+			open = slices.DeleteFunc(open, func(h Transfer) bool { return h.ID == t.Ref })
+		}
+		if len(rows) < page {
+			return open, nil
+		}
+	}
+}

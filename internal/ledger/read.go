@@ -1,0 +1,107 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// Balance is what an account has in its guarded books, in one currency's smallest unit.
+type Balance struct {
+	Available int64
+	Pending   int64
+	Blocked   int64
+	InTransit int64
+}
+
+// Of returns one book's balance.
+func (b *Balance) Of(book Book) *int64 {
+	switch book {
+	case Available:
+		return &b.Available
+	case Pending:
+		return &b.Pending
+	case Blocked:
+		return &b.Blocked
+	case InTransit:
+		return &b.InTransit
+	case Acquirer, Fees, Adjustment:
+	}
+	return nil
+}
+
+// Apply moves a transfer's amount.
+func (b *Balance) Apply(t *Transfer) { b.move(t.Source, t.Target, t.Amount.Units) }
+
+func (b *Balance) move(source, target Book, units int64) {
+	if p := b.Of(source); p != nil {
+		*p -= units
+	}
+	if p := b.Of(target); p != nil {
+		*p += units
+	}
+}
+
+// Balances returns an account's balance in one currency, all books at one moment, or [sqldb.ErrNoRows] when it has no
+// books.
+func Balances(ctx context.Context, q sqldb.Querier, account id.Account, currency money.Currency) (Balance, error) {
+	var out Balance
+	type line struct {
+		book  string
+		units int64
+	}
+	lines, err := sqldb.All(ctx, q, func(r sqldb.Row) (l line, err error) {
+		err = r.Scan(&l.book, &l.units)
+		return l, err
+	}, selectBalances, int64(account), string(currency))
+	if err != nil {
+		return out, err
+	}
+	if len(lines) == 0 {
+		return out, sqldb.ErrNoRows
+	}
+	for _, l := range lines {
+		if p := out.Of(Book(l.book)); p != nil {
+			*p = l.units
+		}
+	}
+	return out, nil
+}
+
+// BalanceBefore re-adds what an account had before an identifier.
+func BalanceBefore(ctx context.Context, q sqldb.Querier, account id.Account, currency money.Currency, before id.ID) (Balance, error) {
+	var b Balance
+	totals, err := totalsBefore(ctx, q, account, before)
+	for _, t := range totals {
+		if t.currency == currency {
+			b.move(t.source, t.target, t.units)
+		}
+	}
+	return b, err
+}
+
+// Range is a part of an account's transfers.
+type Range struct {
+	Account  id.Account
+	Currency money.Currency
+	After    id.ID // only above it
+	Before   id.ID // only below it
+	Limit    int
+}
+
+// Transfers returns a range of transfers, oldest first.
+func Transfers(ctx context.Context, q sqldb.Querier, r Range) ([]Transfer, error) {
+	return sqldb.All(ctx, q, scanTransfer, selectTransfers, int64(r.Account), string(r.Currency), r.After, r.Before, r.Limit)
+}
+
+// Adjustments returns what operators credited and debited below an identifier, newest first.
+func Adjustments(ctx context.Context, q sqldb.Querier, r Range) ([]Transfer, error) {
+	return sqldb.All(ctx, q, scanTransfer, selectAdjustments, int64(r.Account), string(r.Currency), r.Before, r.Limit)
+}
+
+// Get returns one transfer of an account, or [sqldb.ErrNoRows].
+func Get(ctx context.Context, q sqldb.Querier, account id.Account, transfer id.ID) (Transfer, error) {
+	return sqldb.One(ctx, q, scanTransfer, selectTransfer, int64(account), transfer)
+}
