@@ -18,6 +18,9 @@ import (
 // bits. IDs order as the moments at which they were made. The zero ID means none.
 type ID [16]byte
 
+// Max is above every identifier.
+var Max = ID{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
 // IsZero reports whether x is no identifier.
 func (x ID) IsZero() bool { return x == ID{} }
 

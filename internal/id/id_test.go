@@ -136,6 +136,18 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
+func TestValue(t *testing.T) {
+	t.Parallel()
+	want := NewGenerator(at(noon), rand.Reader).New()
+	stored, err := want.Value()
+	if b, ok := stored.([]byte); err != nil || !ok || !bytes.Equal(b, want[:]) {
+		t.Errorf("Value() = %v, %v", stored, err)
+	}
+	if stored, err := (ID{}).Value(); stored != nil || err != nil {
+		t.Errorf("none is stored as %v, %v", stored, err)
+	}
+}
+
 func TestScan(t *testing.T) {
 	t.Parallel()
 	want := NewGenerator(at(noon), rand.Reader).New()

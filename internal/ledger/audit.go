@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +68,7 @@ func (r *AuditResult) account(ctx context.Context, tx *sqldb.Tx, account id.Acco
 	problem := func(format string, args ...any) {
 		r.Problems = append(r.Problems, Problem{account, fmt.Sprintf(format, args...)})
 	}
-	totals, err := totalsBefore(ctx, tx, account, afterAll)
+	totals, err := totalsBefore(ctx, tx, account, id.Max)
 	if err != nil {
 		return err
 	}
@@ -129,6 +128,3 @@ func (r *AuditResult) holds(ctx context.Context, tx *sqldb.Tx, account id.Accoun
 	}
 	return nil
 }
-
-// afterAll is above every identifier.
-var afterAll = id.ID(bytes.Repeat([]byte{0xff}, len(id.ID{})))

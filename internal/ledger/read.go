@@ -88,17 +88,19 @@ type Range struct {
 	Currency money.Currency
 	After    id.ID // only above it
 	Before   id.ID // only below it
+	Target   Book  // only into it; "" means any
 	Limit    int
 }
 
-// Transfers returns a range of transfers, oldest first.
+// Transfers returns a range of transfers, oldest first, whatever their target.
 func Transfers(ctx context.Context, q sqldb.Querier, r Range) ([]Transfer, error) {
 	return sqldb.All(ctx, q, scanTransfer, selectTransfers, int64(r.Account), string(r.Currency), r.After, r.Before, r.Limit)
 }
 
 // Adjustments returns what operators credited and debited below an identifier, newest first.
 func Adjustments(ctx context.Context, q sqldb.Querier, r Range) ([]Transfer, error) {
-	return sqldb.All(ctx, q, scanTransfer, selectAdjustments, int64(r.Account), string(r.Currency), r.Before, r.Limit)
+	return sqldb.All(ctx, q, scanTransfer, selectAdjustments,
+		int64(r.Account), string(r.Currency), r.Before, string(r.Target), r.Limit)
 }
 
 // Get returns one transfer of an account, or [sqldb.ErrNoRows].

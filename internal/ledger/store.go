@@ -53,9 +53,10 @@ FROM balance b WHERE b.account_id = $1 AND b.currency = $2`
 	selectTransfers = `SELECT ` + transferColumns + ` FROM transfer
 WHERE account_id = $1 AND currency = $2 AND id > $3 AND id < $4 ORDER BY id LIMIT $5`
 
-	// Newest first; the literal lets the partial index serve it.
+	// Newest first; the literal lets the partial index serve it. An empty target means any.
 	selectAdjustments = `SELECT ` + transferColumns + ` FROM transfer
-WHERE account_id = $1 AND kind = 'adjustment' AND currency = $2 AND id < $3 ORDER BY id DESC LIMIT $4`
+WHERE account_id = $1 AND kind = 'adjustment' AND currency = $2 AND id < $3 AND ($4 = '' OR target = $4)
+ORDER BY id DESC LIMIT $5`
 
 	selectHolds = `SELECT ` + transferColumns + ` FROM transfer
 WHERE account_id = $1 AND kind IN ('hold', 'release') AND id > $2 ORDER BY id LIMIT $3`

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"strconv"
@@ -41,6 +42,15 @@ var Tables = map[string]Class{
 	"rate_window":    Local,
 }
 
+// Finds are the statements that look over all accounts, by package and constant, each with its reason. A test refuses any
+// other statement on a tenant table that does not name its account. A find is one bounded read without locks; what it
+// finds is acted on in one account.
+var Finds = map[string]string{
+	"ledger.findWaitingBook":          "credits that dead nodes left unfolded",
+	"ledger.findAccountWithBalance":   "the audit goes from account to account",
+	"ledger.findAccountWithTransfers": "the audit goes from account to account",
+}
+
 // Why a database cannot be used as it is.
 var (
 	ErrEmpty  = errors.New("the database has no tables yet: run ponte migrate or ponte serve")
@@ -63,10 +73,13 @@ type migration struct {
 
 // migrations returns the steps for db in order. The files are part of the binary, so that a fault in them is a defect.
 func migrations(db *sqldb.DB) ([]migration, error) {
-	folder := "migrations/sqlite"
 	if db.IsPostgres() {
-		folder = "migrations/postgres"
+		return readMigrations("migrations/postgres")
 	}
+	return readMigrations("migrations/sqlite")
+}
+
+func readMigrations(folder string) ([]migration, error) {
 	entries, err := fs.ReadDir(files, folder) // sorted by name
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
@@ -90,13 +103,15 @@ func migrations(db *sqldb.DB) ([]migration, error) {
 
 const (
 	createVersions = `CREATE TABLE IF NOT EXISTS schema_version (
-    version    BIGINT NOT NULL PRIMARY KEY,
-    name       TEXT   NOT NULL,
-    checksum   TEXT   NOT NULL,
-    applied_at BIGINT NOT NULL
+    version    BIGINT NOT NULL PRIMARY KEY, -- 1, 2, 3, ...
+    name       TEXT   NOT NULL,             -- of the file
+    checksum   TEXT   NOT NULL,             -- SHA-256 of the file, in hex
+    applied_at BIGINT NOT NULL              -- microseconds UTC
 )`
 	insertVersion  = `INSERT INTO schema_version (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)`
 	selectVersions = `SELECT version, name, checksum FROM schema_version ORDER BY version LIMIT 10000`
+
+	countVersions  = `SELECT COUNT(*) FROM schema_version`
 
 	// One migrator at a time; the others wait and then find nothing to do. The number means nothing.
 	lockMigrations = `SELECT pg_advisory_xact_lock(7083021)`
@@ -112,6 +127,10 @@ func Migrate(ctx context.Context, db *sqldb.DB, now time.Time) (version int64, e
 	if err != nil {
 		return 0, err
 	}
+	return migrate(ctx, db, now, steps)
+}
+
+func migrate(ctx context.Context, db *sqldb.DB, now time.Time, steps []migration) (version int64, err error) {
 	err = db.WriteWithin(ctx, migrateTimeMax, func(ctx context.Context, tx *sqldb.Tx) error {
 		if db.IsPostgres() {
 			if err := tx.Script(ctx, lockMigrations); err != nil {
@@ -141,6 +160,19 @@ func Migrate(ctx context.Context, db *sqldb.DB, now time.Time) (version int64, e
 	return int64(len(steps)), nil
 }
 
+// Fingerprint names the tables that this binary knows on PostgreSQL: another text for other tables.
+func Fingerprint() (string, error) {
+	steps, err := readMigrations("migrations/postgres")
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, m := range steps {
+		_, _ = io.WriteString(sum, m.checksum)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
 // Check reports whether db is exactly as this binary needs it. The error is [ErrEmpty], [ErrBehind], [ErrNewer] or a
 // failure.
 func Check(ctx context.Context, db *sqldb.DB) error {
@@ -148,6 +180,10 @@ func Check(ctx context.Context, db *sqldb.DB) error {
 	if err != nil {
 		return err
 	}
+	return check(ctx, db, steps)
+}
+
+func check(ctx context.Context, db *sqldb.DB, steps []migration) error {
 	count := countTablesLite
 	if db.IsPostgres() {
 		count = countTablesPostgres
@@ -169,6 +205,15 @@ func Check(ctx context.Context, db *sqldb.DB) error {
 		return ErrBehind
 	}
 	return nil
+}
+
+// Version returns how many steps db has taken.
+func Version(ctx context.Context, db *sqldb.DB) (int64, error) {
+	n, err := sqldb.One(ctx, db, sqldb.Scalar[int64], countVersions)
+	if err != nil {
+		return 0, fmt.Errorf("schema: %w", err)
+	}
+	return n, nil
 }
 
 // compare returns how many of the steps have been taken, after checking that they were these.

@@ -1,13 +1,14 @@
 package sqldb
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	lite "modernc.org/sqlite/lib"
 )
 
 // One COMMIT of SQLite costs a flush of the disk, whatever is in it. So writes that wait for each other anyway share
@@ -17,8 +18,8 @@ import (
 //
 // Functions run in the goroutines of their owners, so that a panic or runtime.Goexit unwinds the one that caused it.
 //
-// Three things can go wrong. A function that fails is undone by its savepoint: nobody else notices. It is told only after
-// the COMMIT, because it may have failed over a neighbour's row that is not durable before. A failure after which SQLite has rolled back the whole transaction (disk full, out of memory, RAISE(ROLLBACK)) shows in the savepoint
+// Three things break a group. A function that fails is undone by its savepoint: nobody else notices. A failure after
+// which SQLite has rolled back the whole transaction (disk full, out of memory, RAISE(ROLLBACK)) shows in the savepoint
 // being gone: the group is dissolved and every other function runs again in a transaction of its own. A COMMIT that
 // fails leaves open what is durable: all are told ErrCommitUnknown, and this process never writes again, because only
 // reopening the file can tell.
@@ -29,8 +30,8 @@ const (
 )
 
 type writer struct {
-	conn *sql.Conn            // used by whoever holds the transaction
-	kept map[string]*sql.Stmt // prepared on conn, by their text as written
+	conn   *liteConn     // used by whoever holds the transaction
+	ageMax time.Duration // of a group that others may still join
 
 	mu      sync.Mutex
 	busy    bool      // there is a leader
@@ -42,6 +43,7 @@ type writer struct {
 type waiter struct {
 	orders  chan order  // from the leader
 	reports chan report // to the leader
+	alone   bool        // its group was dissolved: when it leads, it leads nobody else
 }
 
 // order is what a leader tells a waiting writer.
@@ -55,7 +57,6 @@ type task int
 const (
 	lead     task = iota // become the leader
 	runSaved             // run in a savepoint
-	runAlone             // run again, alone in the transaction
 	settle               // the transaction has ended
 )
 
@@ -64,30 +65,44 @@ type report int
 
 const (
 	ranWell   report = iota // its work is in the transaction
-	ranBadly                // it failed and its work is undone
-	ranAway                 // it panicked or called Goexit: its work is undone and nobody waits for an answer
+	ranBadly                // its work is undone
 	ranToRuin               // the whole transaction is gone
 )
 
-func newWriter(conn *sql.Conn) *writer {
-	return &writer{conn: conn, kept: map[string]*sql.Stmt{}}
+func newWriter(conn *liteConn) *writer { return &writer{conn: conn, ageMax: groupAgeMax} }
+
+// down returns why nothing can be written any more, or nil.
+func (w *writer) down() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.downLocked()
 }
 
-func (w *writer) close() { _ = w.conn.Close() }
+func (w *writer) downLocked() error {
+	if w.failed == nil {
+		return nil
+	}
+	return only(ErrUnavailable, w.failed) // that COMMIT is unknown, this write is not
+}
 
-// write runs f as the leader or under one.
-func (w *writer) write(ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
-	run := func() error { return tx.run(ctx, liteWriter{w}, f) }
+// write runs f as the leader or under one. Until f has started, the end of start ends the call.
+func (w *writer) write(start, ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
+	run := func() error {
+		if tx.s == nil && start.Err() != nil {
+			return context.Cause(start)
+		}
+		return tx.run(ctx, w.conn, f)
+	}
 	w.mu.Lock()
 	switch {
 	case w.failed != nil:
 		defer w.mu.Unlock()
-		return failure(ErrUnavailable, w.failed)
+		return w.downLocked()
 	case !w.busy:
 		w.busy = true
 		w.mu.Unlock()
-		return w.lead(ctx, run)
-	case len(w.waiting) == waitingMax:
+		return w.lead(ctx, run, false)
+	case len(w.waiting) >= waitingMax:
 		defer w.mu.Unlock()
 		return fmt.Errorf("%w: %d writes are waiting", ErrUnavailable, waitingMax)
 	}
@@ -95,57 +110,62 @@ func (w *writer) write(ctx context.Context, tx *Tx, f func(context.Context, *Tx)
 	w.waiting = append(w.waiting, me)
 	w.mu.Unlock()
 
-	var ran error // how f ended
-	for {
-		switch o := <-me.orders; o.do {
+	var o order
+	select {
+	case o = <-me.orders:
+	case <-start.Done():
+		if w.leave(me) {
+			return context.Cause(start)
+		}
+		o = <-me.orders
+	}
+	for ; ; o = <-me.orders {
+		switch o.do {
 		case lead:
-			return w.lead(ctx, run)
+			return w.lead(ctx, run, me.alone)
 		case runSaved:
-			var end report
-			if end, ran = w.runSaved(ctx, me, run); end == ranToRuin {
-				return ran
+			if err := w.runSaved(ctx, me, run); err != nil {
+				return err
 			}
-		case runAlone:
-			ran = w.runAlone(me, run)
 		case settle:
-			return cmp.Or(o.err, ran)
+			return o.err
 		}
 	}
 }
 
 // lead runs one group, its own function first.
-func (w *writer) lead(ctx context.Context, run func() error) error {
+func (w *writer) lead(ctx context.Context, run func() error, alone bool) error {
 	defer w.passOn()
+	for {
+		if err := w.runFirst(ctx, run); err != nil {
+			return err
+		}
+		var group []*waiter
+		whole := true
+		if !alone {
+			group, whole = w.gather(ctx)
+		}
+		if whole {
+			err := w.commit(ctx)
+			if err == nil || len(group) == 0 || errors.Is(err, ErrCommitUnknown) {
+				for _, member := range group {
+					member.orders <- order{do: settle, err: err}
+				}
+				return err
+			}
+		}
+		// Nothing of the group is left. Each runs again, and nobody else's failure can reach it.
+		w.rollback(ctx)
+		w.putBack(group)
+		alone = true
+	}
+}
+
+// runFirst opens a transaction and runs the leader's own function in it.
+func (w *writer) runFirst(ctx context.Context, run func() error) error {
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
-	if err := w.runFirst(ctx, run); err != nil {
-		return err
-	}
-	started, group := time.Now(), []*waiter(nil)
-	for len(group) < groupMax-1 && time.Since(started) < groupAgeMax {
-		next := w.next()
-		if next == nil {
-			break
-		}
-		next.orders <- order{do: runSaved}
-		switch <-next.reports {
-		case ranWell, ranBadly:
-			group = append(group, next)
-		case ranAway:
-		case ranToRuin:
-			return w.dissolve(ctx, run, group)
-		}
-	}
-	err := w.commit(ctx)
-	for _, member := range group {
-		member.orders <- order{do: settle, err: err}
-	}
-	return err
-}
-
-// runFirst runs the leader's own function, alone in the transaction.
-func (w *writer) runFirst(ctx context.Context, run func() error) error {
 	well := false
 	defer func() {
 		if !well { // failed, panicked or left by Goexit
@@ -159,75 +179,60 @@ func (w *writer) runFirst(ctx context.Context, run func() error) error {
 	return nil
 }
 
+// gather lets waiting writers join the transaction and returns those who did, and whether it still exists.
+func (w *writer) gather(ctx context.Context) (group []*waiter, whole bool) {
+	for started := time.Now(); len(group) < groupMax-1 && time.Since(started) < w.ageMax; {
+		next := w.next()
+		if next == nil {
+			break
+		}
+		next.orders <- order{do: runSaved}
+		switch <-next.reports {
+		case ranWell:
+			group = append(group, next)
+		case ranBadly:
+		case ranToRuin:
+			return group, false
+		}
+	}
+	return group, true
+}
+
 // runSaved runs a waiting writer's function between its neighbours' and reports how it ended.
-func (w *writer) runSaved(ctx context.Context, me *waiter, run func() error) (end report, err error) {
-	end = ranToRuin
+func (w *writer) runSaved(ctx context.Context, me *waiter, run func() error) error {
+	end := ranToRuin
 	defer func() { me.reports <- end }()
 	if err := w.do(ctx, `SAVEPOINT one`); err != nil {
-		return end, err
+		return err
 	}
-	end = ranAway
 	defer func() {
-		if end != ranWell && (w.do(ctx, `ROLLBACK TO one`) != nil || w.do(ctx, `RELEASE one`) != nil) {
-			end = ranToRuin
+		if end == ranWell {
+			return
+		}
+		if w.do(ctx, `ROLLBACK TO one`) == nil && w.do(ctx, `RELEASE one`) == nil {
+			end = ranBadly
 		}
 	}()
-	if err = run(); err == nil {
-		err = w.do(ctx, `RELEASE one`)
-	}
-	end = ranWell
-	if err != nil {
-		end = ranBadly
-	}
-	return end, err
-}
-
-// runAlone runs a waiting writer's function in a transaction that is its own.
-func (w *writer) runAlone(me *waiter, run func() error) error {
-	end := ranAway
-	defer func() { me.reports <- end }()
-	err := run()
-	end = ranWell
-	if err != nil {
-		end = ranBadly
-	}
-	return err
-}
-
-// dissolve runs every function of a group whose transaction is gone again, each in a transaction of its own. The leader's
-// comes last: if it panics now, nobody waits for it any more.
-func (w *writer) dissolve(ctx context.Context, run func() error, group []*waiter) error {
-	w.rollback(ctx)
-	for _, member := range group {
-		err := w.begin(ctx)
-		if err == nil {
-			member.orders <- order{do: runAlone}
-			switch <-member.reports {
-			case ranWell:
-				err = w.commit(ctx)
-			case ranBadly, ranToRuin:
-				w.rollback(ctx)
-			case ranAway:
-				w.rollback(ctx)
-				continue
-			}
-		}
-		member.orders <- order{do: settle, err: err}
-	}
-	if err := w.begin(ctx); err != nil {
+	if err := run(); err != nil {
 		return err
 	}
-	if err := w.runFirst(ctx, run); err != nil {
+	if err := w.do(ctx, `RELEASE one`); err != nil {
 		return err
 	}
-	return w.commit(ctx)
+	end = ranWell
+	return nil
 }
 
-// next takes the writer that has waited longest, or nil.
+// next takes the writer that has waited longest out of the line, or nil.
 func (w *writer) next() *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.nextLocked()
+}
+
+func (w *writer) nextLocked() *waiter {
 	if len(w.waiting) == 0 {
+		w.waiting = nil
 		return nil
 	}
 	first := w.waiting[0]
@@ -236,45 +241,58 @@ func (w *writer) next() *waiter {
 	return first
 }
 
-// passOn makes the writer that has waited longest the leader.
-func (w *writer) passOn() {
-	if next := w.next(); next != nil {
-		next.orders <- order{do: lead}
-		return
+// leave takes me out of the line and reports whether it was still there.
+func (w *writer) leave(me *waiter) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.Index(w.waiting, me)
+	if i < 0 {
+		return false
+	}
+	w.waiting = slices.Delete(w.waiting, i, i+1)
+	return true
+}
+
+// putBack puts the members of a dissolved group before all who wait.
+func (w *writer) putBack(group []*waiter) {
+	for _, member := range group {
+		member.alone = true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Somebody may have come in line since next looked.
-	if len(w.waiting) == 0 {
-		w.waiting = nil
-		w.busy = false
+	w.waiting = append(group, w.waiting...)
+}
+
+// passOn makes the writer that has waited longest the leader.
+func (w *writer) passOn() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if first := w.nextLocked(); first != nil {
+		first.orders <- order{do: lead}
 		return
 	}
-	first := w.waiting[0]
-	w.waiting = w.waiting[1:]
-	first.orders <- order{do: lead}
+	w.busy = false
 }
 
 func (w *writer) begin(ctx context.Context) error {
-	w.mu.Lock()
-	failed := w.failed
-	w.mu.Unlock()
-	if failed != nil {
-		return failure(ErrUnavailable, failed)
+	if err := w.down(); err != nil {
+		return err
 	}
 	return w.do(ctx, `BEGIN IMMEDIATE`)
 }
 
+// commit returns ErrCommitUnknown, or an error after which nothing was written.
 func (w *writer) commit(ctx context.Context) error {
 	err := w.do(ctx, `COMMIT`)
 	if err == nil {
 		return nil
 	}
 	w.rollback(ctx)
-	if errors.Is(err, errTransient) {
-		return err // busy: SQLite keeps the transaction open and writes nothing
+	switch liteCode(err) & litePrimary {
+	case lite.SQLITE_BUSY, lite.SQLITE_CONSTRAINT:
+		return err // refused before anything was written
 	}
-	err = failure(ErrCommitUnknown, err)
+	err = only(ErrCommitUnknown, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed = err
@@ -285,63 +303,6 @@ func (w *writer) commit(ctx context.Context) error {
 func (w *writer) rollback(ctx context.Context) { _ = w.do(ctx, `ROLLBACK`) }
 
 func (w *writer) do(ctx context.Context, text string) error {
-	_, err := liteWriter{w}.exec(ctx, text, nil)
+	_, err := w.conn.exec(ctx, text, nil)
 	return err
-}
-
-// liteWriter is the transaction as a function sees it.
-type liteWriter struct{ w *writer }
-
-func (s liteWriter) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
-	if stmt := s.w.kept[text]; stmt != nil {
-		return stmt, nil
-	}
-	if len(s.w.kept) == statementsKept {
-		for old, stmt := range s.w.kept {
-			_ = stmt.Close()
-			delete(s.w.kept, old)
-			break
-		}
-	}
-	stmt, err := s.w.conn.PrepareContext(ctx, liteText(text))
-	if err == nil {
-		s.w.kept[text] = stmt
-	}
-	return stmt, err
-}
-
-func (s liteWriter) queue(ctx context.Context, text string, args []any) error {
-	_, err := s.exec(ctx, text, args)
-	return err
-}
-
-func (s liteWriter) exec(ctx context.Context, text string, args []any) (int64, error) {
-	ctx = context.WithoutCancel(ctx)
-	stmt, err := s.prepare(ctx, text)
-	if err != nil {
-		return 0, liteError(err)
-	}
-	result, err := stmt.ExecContext(ctx, args...)
-	if err != nil {
-		return 0, liteError(err)
-	}
-	return result.RowsAffected()
-}
-
-func (s liteWriter) query(ctx context.Context, text string, args []any, each func(Row) error) error {
-	ctx = context.WithoutCancel(ctx)
-	stmt, err := s.prepare(ctx, text)
-	if err != nil {
-		return liteError(err)
-	}
-	rows, err := stmt.QueryContext(ctx, args...)
-	if err != nil {
-		return liteError(err)
-	}
-	return eachLiteRow(ctx, rows, each)
-}
-
-func (s liteWriter) script(ctx context.Context, text string) error {
-	_, err := s.w.conn.ExecContext(context.WithoutCancel(ctx), text)
-	return liteError(err)
 }

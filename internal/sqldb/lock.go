@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -18,15 +20,20 @@ const LockTimeMax = 120 * time.Second
 
 // locks are the keys that requests of this process hold.
 type locks struct {
+	now func() time.Time // real time
+
 	mu   sync.Mutex
 	held map[int64]*Lock
 }
+
+func newLocks() *locks { return &locks{now: time.Now, held: map[int64]*Lock{}} }
 
 // Lock is a set of keys that no other request holds, in this process or in any other on the same database.
 type Lock struct {
 	db    *DB
 	keys  []int64
 	since time.Time // real time
+	freed sync.Once
 }
 
 // TryLock takes all keys, or none and returns [ErrLocked]. It never waits for a holder.
@@ -34,7 +41,10 @@ type Lock struct {
 // A lock is no proof against two holders: one whose process lost its connection keeps it here while another process can
 // take it. So what it guards also needs a unique index; the lock only saves work and gives a clear answer.
 func (db *DB) TryLock(ctx context.Context, keys ...int64) (*Lock, error) {
-	l := &Lock{db: db, keys: slices.Compact(slices.Sorted(slices.Values(keys))), since: time.Now()}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l := &Lock{db: db, keys: slices.Compact(slices.Sorted(slices.Values(keys))), since: db.locks.now()}
 	if !db.locks.claim(l) {
 		return nil, ErrLocked
 	}
@@ -47,10 +57,12 @@ func (db *DB) TryLock(ctx context.Context, keys ...int64) (*Lock, error) {
 
 // Unlock frees the keys. It may be called more than once.
 func (l *Lock) Unlock(ctx context.Context) {
-	// Freed here first: if the other side fails, the session is lost and PostgreSQL has freed them.
-	if mine := l.db.locks.forget(l); len(mine) > 0 {
-		_ = l.db.d.unlock(context.WithoutCancel(ctx), mine)
-	}
+	l.freed.Do(func() {
+		// Freed there first: as long as no other request of this process can take them, what the session unlocks is what
+		// l locked. If it fails, the session is lost and PostgreSQL has freed them.
+		_ = l.db.d.unlock(context.WithoutCancel(ctx), l.keys)
+		l.db.locks.forget(l)
+	})
 }
 
 // ReleaseStale frees locks whose holders kept them for longer than [LockTimeMax].
@@ -58,8 +70,8 @@ func (db *DB) ReleaseStale(ctx context.Context) {
 	db.locks.mu.Lock()
 	var stale []*Lock
 	for _, l := range db.locks.held {
-		if time.Since(l.since) > LockTimeMax {
-			stale = append(stale, l)
+		if db.locks.now().Sub(l.since) > LockTimeMax {
+			stale = append(stale, l) // once for each key; Unlock bears it
 		}
 	}
 	db.locks.mu.Unlock()
@@ -72,9 +84,6 @@ func (db *DB) ReleaseStale(ctx context.Context) {
 func (s *locks) claim(l *Lock) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held == nil {
-		s.held = map[int64]*Lock{}
-	}
 	for _, k := range l.keys {
 		if s.held[k] != nil {
 			return false
@@ -86,18 +95,12 @@ func (s *locks) claim(l *Lock) bool {
 	return true
 }
 
-// forget removes l and returns the keys that were still its own.
-func (s *locks) forget(l *Lock) []int64 {
+func (s *locks) forget(l *Lock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var mine []int64
 	for _, k := range l.keys {
-		if s.held[k] == l {
-			delete(s.held, k)
-			mine = append(mine, k)
-		}
+		delete(s.held, k)
 	}
-	return mine
 }
 
 // lockSession is one connection to PostgreSQL that holds the locks of this process, so that they end with it. Requests
@@ -108,6 +111,7 @@ type lockSession struct {
 	mu      sync.Mutex
 	busy    bool // a caller is in a round trip
 	waiting []*lockCall
+	closed  bool
 
 	conn *pgx.Conn // used by the caller that is busy; nil before the first lock and after a loss
 }
@@ -130,8 +134,14 @@ func (s *lockSession) free(ctx context.Context, keys []int64) error {
 
 const lockRoundMax = 256 // calls that share a round trip
 
+// call takes part in a round trip. It waits for at most two: the one under way and its own. When one fails, so do all
+// who wait.
 func (s *lockSession) call(ctx context.Context, me *lockCall) error {
 	s.mu.Lock()
+	if s.closed {
+		defer s.mu.Unlock()
+		return failure(ErrUnavailable, net.ErrClosed)
+	}
 	s.waiting = append(s.waiting, me)
 	if s.busy {
 		s.mu.Unlock()
@@ -146,35 +156,55 @@ func (s *lockSession) call(ctx context.Context, me *lockCall) error {
 	s.waiting = s.waiting[len(round):]
 	s.mu.Unlock()
 
-	s.roundTrip(context.WithoutCancel(ctx), round)
+	err := s.roundTrip(context.WithoutCancel(ctx), round)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		// The session is gone, and with it what they would free.
+		round = append(round, s.waiting...)
+		s.waiting = nil
+		for _, c := range round {
+			c.err = err
+		}
+	}
 	for _, c := range round {
 		if c != me {
 			c.done <- struct{}{}
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.waiting) == 0 {
-		s.busy = false
-	} else {
+	if len(s.waiting) > 0 {
 		s.waiting[0].lead = true
 		s.waiting[0].done <- struct{}{}
+		return me.err
+	}
+	s.waiting, s.busy = nil, false
+	if s.closed {
+		s.disconnect()
 	}
 	return me.err
 }
 
-func (s *lockSession) roundTrip(ctx context.Context, round []*lockCall) {
+func (s *lockSession) roundTrip(ctx context.Context, round []*lockCall) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeMax)
 	defer cancel()
-	if err := s.attempt(ctx, round); err != nil {
-		if s.conn != nil {
-			_ = s.conn.Close(ctx) // PostgreSQL frees all that it held
-			s.conn = nil
-		}
-		for _, c := range round {
-			c.err = failure(ErrUnavailable, err)
-		}
+	err := s.attempt(ctx, round)
+	if err != nil {
+		s.disconnect() // PostgreSQL frees all that it held
+		return failure(ErrUnavailable, err)
 	}
+	return nil
+}
+
+// disconnect is for the caller that is busy, or when none is.
+func (s *lockSession) disconnect() {
+	if s.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.conn.Close(ctx)
+	s.conn = nil
 }
 
 func (s *lockSession) attempt(ctx context.Context, round []*lockCall) error {
@@ -242,10 +272,9 @@ func (s *lockSession) ask(ctx context.Context, free, take []int64) (map[int64]bo
 func (s *lockSession) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn != nil && !s.busy {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = s.conn.Close(ctx)
+	s.closed = true
+	if !s.busy {
+		s.disconnect()
 	}
 }
 
@@ -255,8 +284,13 @@ func (db *DB) Claim() (release func(), err error) {
 	if db.IsPostgres() {
 		return func() {}, nil
 	}
+	// One file by whatever name; it exists, because it is open.
+	path, err := filepath.EvalSymlinks(db.path)
+	if err != nil {
+		return nil, fmt.Errorf("sqldb: cannot claim %s: %w", db.path, err)
+	}
 	// A file of its own: SQLite's own locks on the database are per process, and closing any descriptor of it drops them.
-	f, err := os.OpenFile(db.path+".serving", os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path+".serving", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("sqldb: cannot claim %s: %w", db.path, err)
 	}

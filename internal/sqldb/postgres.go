@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,10 +16,11 @@ import (
 )
 
 const (
-	beginWrite = "begin"
+	beginWrite = "begin isolation level read committed read write"
 	beginRead  = "begin isolation level repeatable read read only"
 
-	connectTimeMax = 5 * time.Second
+	connectTimeMax  = 5 * time.Second
+	rollbackTimeMax = time.Second // then the connection is closed, which rolls back as well
 )
 
 // pgDriver keeps a pool of connections with prepared statements, and one more for locks.
@@ -32,11 +34,15 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 	if err != nil {
 		return nil, errors.New("sqldb: the postgres:// address cannot be read") // err would show the password
 	}
-	config.MaxConns = max(config.MaxConns, connectionsMax)
+	if !strings.Contains(url, "pool_max_conns=") {
+		config.MaxConns = connectionsMax
+	}
 	config.ConnConfig.StatementCacheCapacity = statementsKept
 	config.ConnConfig.ConnectTimeout = connectTimeMax
 	params := config.ConnConfig.RuntimeParams
 	params["application_name"] = applicationName
+	// As on SQLite: what is not inside Write cannot write.
+	params["default_transaction_read_only"] = "on"
 	// A transaction is never left open by a living process; one that is belongs to a host that vanished.
 	params["idle_in_transaction_session_timeout"] = "15s"
 	params["tcp_keepalives_idle"] = "10"
@@ -58,8 +64,10 @@ func (d *pgDriver) close() {
 	d.pool.Close()
 }
 
-func (d *pgDriver) detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+func (d *pgDriver) down() error { return nil }
+
+func (d *pgDriver) detach(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
 }
 
 func (d *pgDriver) lock(ctx context.Context, keys []int64) error   { return d.locks.take(ctx, keys) }
@@ -73,30 +81,36 @@ func (d *pgDriver) query(ctx context.Context, sql string, args []any, each func(
 	return eachRow(rows, each)
 }
 
-func (d *pgDriver) write(ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
-	return d.transact(ctx, tx, beginWrite, f)
-}
-
-func (d *pgDriver) read(ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
-	return d.transact(ctx, tx, beginRead, f)
-}
-
-func (d *pgDriver) transact(ctx context.Context, tx *Tx, begin string, f func(context.Context, *Tx) error) error {
-	conn, err := d.pool.Acquire(ctx)
+func (d *pgDriver) write(start, ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
+	conn, err := d.pool.Acquire(start)
 	if err != nil {
 		return pgError(err)
 	}
 	// A connection that is released inside a transaction is closed by the pool: that is what a panic in f leads to.
 	defer conn.Release()
-	s := &pgSession{conn: conn.Conn(), begin: begin}
-	if err := tx.run(ctx, s, f); err != nil {
-		s.rollback(ctx)
+	if err := start.Err(); err != nil {
 		return err
 	}
-	err = s.commit(ctx)
+	s := &pgSession{conn: conn.Conn(), begin: beginWrite}
+	err = tx.run(ctx, s, f)
+	if err == nil {
+		err = s.commit(ctx)
+	}
 	if err != nil {
 		s.rollback(ctx)
 	}
+	return err
+}
+
+func (d *pgDriver) read(ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return pgError(err)
+	}
+	defer conn.Release()
+	s := &pgSession{conn: conn.Conn(), begin: beginRead}
+	err = tx.run(ctx, s, f)
+	s.rollback(ctx)
 	return err
 }
 
@@ -115,6 +129,12 @@ func (s *pgSession) queue(_ context.Context, sql string, args []any) error {
 }
 
 func (s *pgSession) add(sql string, args []any) {
+	s.start()
+	s.batch.Queue(sql, args...)
+}
+
+// start makes BEGIN the first statement.
+func (s *pgSession) start() {
 	if s.batch == nil {
 		s.batch = &pgx.Batch{}
 	}
@@ -122,7 +142,6 @@ func (s *pgSession) add(sql string, args []any) {
 		s.started = true
 		s.batch.Queue(s.begin)
 	}
-	s.batch.Queue(sql, args...)
 }
 
 // send sends what waits and reads all answers but the last, which is the caller's to read.
@@ -161,6 +180,8 @@ func (s *pgSession) query(ctx context.Context, sql string, args []any, each func
 	rows, err := results.Query()
 	if err == nil {
 		err = eachRow(rows, each)
+	} else {
+		err = pgError(err)
 	}
 	if closeErr := results.Close(); err == nil {
 		err = pgError(closeErr)
@@ -169,17 +190,14 @@ func (s *pgSession) query(ctx context.Context, sql string, args []any, each func
 }
 
 func (s *pgSession) script(ctx context.Context, sql string) error {
-	if err := s.flush(ctx); err != nil {
-		return err
+	s.start()
+	batch := s.batch
+	s.batch = nil
+	err := s.conn.SendBatch(ctx, batch).Close()
+	if err == nil {
+		_, err = s.conn.PgConn().Exec(ctx, sql).ReadAll()
 	}
-	_, err := s.conn.PgConn().Exec(ctx, sql).ReadAll()
 	return pgError(err)
-}
-
-// flush sends what waits, or at least BEGIN.
-func (s *pgSession) flush(ctx context.Context) error {
-	_, err := s.exec(ctx, `SELECT 1`, nil)
-	return err
 }
 
 func (s *pgSession) commit(ctx context.Context) error {
@@ -187,30 +205,35 @@ func (s *pgSession) commit(ctx context.Context) error {
 		return nil // f asked nothing
 	}
 	s.add("commit", nil)
+	var tag pgconn.CommandTag
 	results, err := s.send(ctx)
 	if err == nil {
-		_, err = results.Exec()
+		tag, err = results.Exec()
 		if closeErr := results.Close(); err == nil {
 			err = closeErr
 		}
 	}
 	var answer *pgconn.PgError
+	var unsent pgx.ErrPreprocessingBatch
 	switch {
-	case err == nil:
+	case err == nil && tag.String() == "COMMIT":
 		return nil
-	case pgconn.SafeToRetry(err): // nothing was sent
+	case err == nil:
+		return fmt.Errorf("sqldb: COMMIT was answered by %s", tag)
+	case pgconn.SafeToRetry(err), errors.As(err, &unsent): // we did not even ask
 		return pgError(err)
-	case errors.As(err, &answer) && answer.Severity != "ERROR", answer == nil && lost(err):
-		return failure(ErrCommitUnknown, err)
+	case errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR": // the server said no
+		return pgError(err)
 	}
-	return pgError(err) // the server answered, or we could not even ask: it did not commit
+	return only(ErrCommitUnknown, err)
 }
 
 func (s *pgSession) rollback(ctx context.Context) {
 	if s.conn.IsClosed() || s.conn.PgConn().TxStatus() == 'I' {
 		return
 	}
-	// A failure here closes the connection, which rolls back as well.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeMax)
+	defer cancel()
 	if _, err := s.conn.Exec(ctx, "rollback"); err != nil {
 		_ = s.conn.Close(ctx)
 	}
@@ -229,34 +252,41 @@ func eachRow(rows pgx.Rows, each func(Row) error) error {
 // pgError gives a failure its meaning. Of a COMMIT it is asked only once that is known not to have happened.
 func pgError(err error) error {
 	var answer *pgconn.PgError
+	var connect *pgconn.ConnectError
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
 		return err
-	case !errors.As(err, &answer):
-		var connect *pgconn.ConnectError
-		switch {
-		case errors.As(err, &connect):
-			return failure(ErrUnavailable, err) // asking again at once is no help
-		case lost(err):
-			return failure(errTransient, failure(ErrUnavailable, err))
-		}
-		return err
-	}
-	switch answer.Code {
-	case "23505":
-		return failure(ErrConflict, err)
-	case "23514":
-		return failure(ErrCheck, err)
-	case "40001", "40P01":
-		return failure(errTransient, err)
-	case "P0001", "42501": // the append-only trigger, the privilege that was revoked
-		return failure(ErrAppendOnly, err)
-	}
-	switch answer.Code[:2] {
-	case "57", "53", "08": // shutting down, out of resources, connection
-		return failure(errTransient, failure(ErrUnavailable, err))
+	case errors.As(err, &answer) && pgMeaning(answer.Code) != nil:
+		return failure(pgMeaning(answer.Code), err)
+	case errors.As(err, &connect), errors.Is(err, puddle.ErrClosedPool):
+		return failure(ErrUnavailable, err) // asking again at once is no help
+	case answer != nil && answer.SeverityUnlocalized != "ERROR", answer == nil && lost(err):
+		return failure(errAway, err) // the connection is gone, and the transaction with it
 	}
 	return err
+}
+
+var errAway = failure(errTransient, ErrUnavailable)
+
+func pgMeaning(code string) error {
+	switch code {
+	case "23505":
+		return ErrConflict
+	case "23514":
+		return ErrCheck
+	case "25006":
+		return errReadOnly
+	case "40001", "40P01":
+		return errTransient
+	case "P0001", "42501": // the append-only trigger, the privilege that was revoked
+		return ErrAppendOnly
+	}
+	for _, class := range []string{"57", "53", "08"} { // shutting down, out of resources, connection
+		if strings.HasPrefix(code, class) {
+			return errAway
+		}
+	}
+	return nil
 }
 
 // lost reports whether err means that the server's answer did not reach us.
@@ -264,5 +294,5 @@ func lost(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || pgconn.Timeout(err) || pgconn.SafeToRetry(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, puddle.ErrClosedPool)
+		errors.Is(err, context.DeadlineExceeded)
 }

@@ -4,8 +4,9 @@
 // knows, FOR NO KEY UPDATE and FOR UPDATE SKIP LOCKED, are written too and dropped on SQLite, which has one writer and
 // therefore nothing to lock.
 //
-// Both databases behave alike where they would differ: after a failed statement a transaction refuses everything, a
-// write is never cancelled half-way, and a COMMIT whose answer was lost is resolved by running the same function again.
+// Both databases behave alike where they would differ: after a failed statement a transaction refuses everything, only
+// Write can write, a write is never cancelled half-way, and a COMMIT whose answer was lost is resolved by running the
+// same function again.
 package sqldb
 
 import (
@@ -24,19 +25,30 @@ var (
 	ErrAppendOnly    = errors.New("sqldb: the table is append-only")
 	ErrUnavailable   = errors.New("sqldb: database unavailable")                 // nothing happened
 	ErrCommitUnknown = errors.New("sqldb: lost the answer to COMMIT")            // it may have happened
-	ErrNested        = errors.New("sqldb: Write inside Write")                   // would wait for itself
+	ErrNested        = errors.New("sqldb: the DB is used inside Write")          // would wait for itself
 	ErrLocked        = errors.New("sqldb: lock is taken")                        // by another request
 	ErrInUse         = errors.New("sqldb: another process serves this database") // SQLite has room for one
-	errTransient     = errors.New("sqldb: transient failure")                    // rolled back; Write runs it again
+)
+
+// Errors that only this package acts on, and defects of callers.
+var (
+	errTransient = errors.New("sqldb: transient failure") // rolled back; Write runs it again
+	errReadOnly  = errors.New("sqldb: only Write can write")
+	errRowsOpen  = errors.New("sqldb: a statement inside the scan of another")
+	errEnded     = errors.New("sqldb: the transaction has ended")
+	errText      = errors.New("sqldb: text with a NUL or not in UTF-8") // PostgreSQL refuses it, so SQLite must
+	errNoTurn    = fmt.Errorf("%w: waited too long for a turn to write", ErrUnavailable)
+	errNoReader  = fmt.Errorf("%w: the read took too long", ErrUnavailable)
 )
 
 const (
 	writeTimeMax    = 10 * time.Second // a whole Write with its repetitions
+	readTimeMax     = 30 * time.Second // a read whose caller set no deadline
 	transientMax    = 10               // repetitions after a deadlock, a serialization failure or a lost connection
 	transientWait   = 2 * time.Millisecond
 	unknownWait     = 20 * time.Millisecond // between repetitions after a COMMIT without an answer
 	unknownWaitMax  = time.Second
-	connectionsMax  = 32  // of PostgreSQL, and readers of SQLite
+	connectionsMax  = 32  // of PostgreSQL unless its address says pool_max_conns, and readers of SQLite
 	statementsKept  = 512 // prepared statements a connection
 	applicationName = "ponte"
 )
@@ -52,23 +64,25 @@ type Querier interface {
 // DB is an open database.
 type DB struct {
 	d     driver
-	locks locks
+	locks *locks
 	path  string // of the SQLite file, "" on PostgreSQL
 }
 
 // driver is what the two databases do differently.
 type driver interface {
-	// write runs f once in a transaction and commits it.
-	write(ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error
+	// write runs f once in a transaction on ctx and commits it. It waits for its turn no longer than start.
+	write(start, ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error
 	// read runs f once in a read-only transaction that sees one moment.
 	read(ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error
 	// query runs one SELECT outside any transaction.
 	query(ctx context.Context, sql string, args []any, each func(Row) error) error
 	// detach returns the context that a write runs on: it cannot be cancelled from outside.
-	detach(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc)
+	detach(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc)
 	// lock and unlock take and free keys against other processes.
 	lock(ctx context.Context, keys []int64) error
 	unlock(ctx context.Context, keys []int64) error
+	// down returns why nothing can be written any more, or nil.
+	down() error
 	close()
 }
 
@@ -89,13 +103,13 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &DB{d: d, path: path}, nil
+		return &DB{d: d, path: path, locks: newLocks()}, nil
 	case strings.HasPrefix(url, "postgres://"), strings.HasPrefix(url, "postgresql://"):
 		d, err := openPostgres(ctx, url)
 		if err != nil {
 			return nil, err
 		}
-		return &DB{d: d}, nil
+		return &DB{d: d, locks: newLocks()}, nil
 	}
 	return nil, errors.New("sqldb: a database is sqlite:PATH or postgres://USER@HOST/NAME")
 }
@@ -103,11 +117,14 @@ func Open(ctx context.Context, url string) (*DB, error) {
 // IsPostgres reports whether several processes may serve this database.
 func (db *DB) IsPostgres() bool { return db.path == "" }
 
-// Close waits for nothing: callers have ended their work.
+// Close ends all connections. Callers have ended their work.
 func (db *DB) Close() { db.d.close() }
 
-// Ping reports whether the database answers.
+// Ping reports whether the database answers and can be written to.
 func (db *DB) Ping(ctx context.Context) error {
+	if err := db.d.down(); err != nil {
+		return err
+	}
 	return db.query(ctx, `SELECT 1`, nil, func(Row) error { return nil })
 }
 
@@ -117,8 +134,13 @@ type inWrite struct{}
 // [ErrCommitUnknown] it may be; after any other error nothing of it is.
 //
 // f may run more than once, also after a run that did commit but whose answer was lost. So it has no effects outside tx
-// (see [Tx.AfterCommit]), and it holds a unique insert or a guarded update by which the second run finds the first.
-// Once f has started, the cancelling of ctx is ignored; the whole call takes at most ten seconds on PostgreSQL.
+// (see [Tx.AfterCommit]), and before it refuses anything it makes a unique insert or a guarded update by which the
+// second run finds the first: f's own refusal is taken for the truth about all its runs. A unique insert without ON
+// CONFLICT DO NOTHING finds the first run too, but the answer is then ErrCommitUnknown and [ErrConflict] in one: nothing
+// is under way any more, and a look at the row tells whose it is.
+//
+// Once f has started, the cancelling of ctx is ignored; the whole call waits at most ten seconds. The DB itself cannot be
+// used inside f: it would wait for a connection while holding one.
 func (db *DB) Write(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
 	return db.WriteWithin(ctx, writeTimeMax, f)
 }
@@ -131,60 +153,121 @@ func (db *DB) WriteWithin(ctx context.Context, limit time.Duration, f func(ctx c
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := db.d.detach(context.WithValue(ctx, inWrite{}, true), limit)
-	defer cancel()
-	transient, wait := 0, unknownWait
+	deadline := time.Now().Add(limit)
+	start, cancelStart := context.WithDeadlineCause(ctx, deadline, errNoTurn)
+	defer cancelStart()
+	work, cancelWork := db.d.detach(context.WithValue(ctx, inWrite{}, true), deadline)
+	defer cancelWork()
+
+	var doubt error  // a COMMIT whose answer was lost
+	started := false // f has run
+	transient, unknownPause := 0, unknownWait
 	for {
 		tx := new(Tx)
-		err := db.d.write(ctx, tx, f)
-		switch {
-		case err == nil:
+		err := db.d.write(start, work, tx, f)
+		if err == nil {
 			for _, fn := range tx.after {
 				fn()
 			}
 			return nil
-		case errors.Is(err, ErrCommitUnknown):
-			if db.pause(ctx, wait) != nil {
-				return err
-			}
-			wait = min(2*wait, unknownWaitMax)
-		case errors.Is(err, errTransient) || errors.Is(tx.err, errTransient):
-			transient++
-			if transient > transientMax || db.pause(ctx, time.Duration(transient*transient)*transientWait) != nil {
-				return errors.Join(ErrUnavailable, err)
-			}
-		default:
+		}
+		if tx.refused && (doubt == nil || !errors.Is(err, ErrUnavailable)) {
 			return err
+		}
+		if tx.s == nil && start.Err() != nil {
+			return settled(doubt, context.Cause(start))
+		}
+		if tx.s != nil && !started {
+			started = true // from now on only the deadline counts
+			rest, cancelRest := context.WithDeadlineCause(context.WithoutCancel(ctx), deadline, errNoTurn)
+			defer cancelRest()
+			start = rest
+		}
+
+		var pause time.Duration
+		switch cause := tx.cause(err); {
+		case errors.Is(cause, ErrCommitUnknown) && !db.IsPostgres():
+			return err // only reopening the file can tell, see group.go
+		case errors.Is(cause, ErrCommitUnknown), doubt != nil && errors.Is(cause, ErrUnavailable):
+			if doubt == nil {
+				doubt = err
+			}
+			pause = unknownPause
+			unknownPause = min(2*unknownPause, unknownWaitMax)
+		case errors.Is(cause, errTransient) && transient < transientMax:
+			transient++
+			pause = time.Duration(transient*transient) * transientWait
+		case errors.Is(cause, errTransient):
+			return settled(doubt, errors.Join(ErrUnavailable, err))
+		default:
+			return settled(doubt, err)
+		}
+		if !sleep(start, pause) {
+			return settled(doubt, errors.Join(ErrUnavailable, err))
 		}
 	}
 }
 
-// pause waits for d of real time. SQLite has no ErrCommitUnknown that a repetition could resolve, see group.go.
-func (db *DB) pause(ctx context.Context, d time.Duration) error {
+// settled returns err, which says that a run did not commit, unless an earlier run may have.
+func settled(doubt, err error) error {
+	switch {
+	case doubt == nil:
+		return err
+	case errors.Is(err, ErrUnavailable):
+		return only(ErrCommitUnknown, err)
+	}
+	return failure(ErrCommitUnknown, err)
+}
+
+// sleep waits for d of real time and reports whether ctx outlived it.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	case <-timer.C:
-		return nil
+		return true
 	}
 }
 
-// Read runs f in a read-only transaction that sees one moment. A single query needs none: give it the DB.
+// Read runs f in a read-only transaction that sees one moment. A single query needs none: give it the DB. Either ends
+// after thirty seconds, unless ctx has a deadline of its own.
 func (db *DB) Read(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
-	return db.d.read(ctx, new(Tx), f)
+	if ctx.Value(inWrite{}) != nil {
+		return ErrNested
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	return db.d.read(ctx, &Tx{reading: true}, f)
 }
 
 func (db *DB) query(ctx context.Context, sql string, args []any, each func(Row) error) error {
+	if ctx.Value(inWrite{}) != nil {
+		return ErrNested
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	return db.d.query(ctx, sql, args, each)
+}
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, readTimeMax, errNoReader)
 }
 
 // Tx is a transaction. It is valid only inside the function it was passed to, and only there.
 type Tx struct {
-	s     session
-	err   error // the first failure; from then on nothing runs
-	after []func()
+	s       session
+	ctx     context.Context // of a write: its statements run on this one, whatever the caller passes
+	reading bool            // it was opened by Read
+	err     error           // the first failure; from then on nothing runs
+	open    bool            // rows of a query are being scanned
+	ended   bool            // the function has returned
+	refused bool            // the function failed although every statement did not
+	after   []func()
 }
 
 // AfterCommit registers f to run in the caller's goroutine once the transaction is durable.
@@ -193,54 +276,89 @@ func (tx *Tx) AfterCommit(f func()) { tx.after = append(tx.after, f) }
 // Queue runs a statement whose answer is not wanted. On PostgreSQL it travels with the next statement or with COMMIT, so
 // its failure may come from that one.
 func (tx *Tx) Queue(ctx context.Context, sql string, args ...any) {
-	if tx.err == nil {
-		tx.err = tx.s.queue(ctx, sql, args)
+	if tx.writable() == nil {
+		tx.err = tx.s.queue(tx.context(ctx), sql, args)
 	}
 }
 
 // Exec runs a statement and returns the number of rows that it changed.
 func (tx *Tx) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
-	if tx.err != nil {
-		return 0, tx.err
+	if err := tx.writable(); err != nil {
+		return 0, err
 	}
-	n, err := tx.s.exec(ctx, sql, args)
+	n, err := tx.s.exec(tx.context(ctx), sql, args)
 	tx.err = err
 	return n, err
 }
 
 // Script runs several statements without arguments, in this database's own dialect. It is for migrations.
 func (tx *Tx) Script(ctx context.Context, sql string) error {
-	if tx.err == nil {
-		tx.err = tx.s.script(ctx, sql)
+	if tx.writable() == nil {
+		tx.err = tx.s.script(tx.context(ctx), sql)
 	}
 	return tx.err
 }
 
 func (tx *Tx) query(ctx context.Context, sql string, args []any, each func(Row) error) error {
-	if tx.err != nil {
-		return tx.err
-	}
-	var scanErr error
-	err := tx.s.query(ctx, sql, args, func(r Row) error {
-		scanErr = each(r)
-		return scanErr
-	})
-	if err != nil && scanErr == nil {
-		tx.err = err
-	}
-	return err
-}
-
-// run calls f and returns its error, or the failure of a statement that f chose not to mention.
-func (tx *Tx) run(ctx context.Context, s session, f func(context.Context, *Tx) error) error {
-	*tx = Tx{s: s}
-	if err := f(ctx, tx); err != nil {
+	if err := tx.usable(); err != nil {
 		return err
+	}
+	tx.open = true
+	err := tx.s.query(tx.context(ctx), sql, args, each)
+	tx.open = false
+	if tx.err == nil {
+		tx.err = err // also when it was the scan that failed: what the server did after that is not known
 	}
 	return tx.err
 }
 
-// One returns the first row of a query, or [ErrNoRows].
+// usable returns why no statement can run; the transaction has then failed.
+func (tx *Tx) usable() error {
+	switch {
+	case tx.err != nil:
+	case tx.ended:
+		tx.err = errEnded
+	case tx.open:
+		tx.err = errRowsOpen // PostgreSQL could not run it
+	}
+	return tx.err
+}
+
+func (tx *Tx) writable() error {
+	if tx.usable() == nil && tx.reading {
+		tx.err = errReadOnly
+	}
+	return tx.err
+}
+
+func (tx *Tx) context(ctx context.Context) context.Context {
+	if tx.reading {
+		return ctx
+	}
+	return tx.ctx
+}
+
+// run calls f and returns its error, or the failure of a statement that f chose not to mention.
+func (tx *Tx) run(ctx context.Context, s session, f func(context.Context, *Tx) error) error {
+	*tx = Tx{s: s, ctx: ctx, reading: tx.reading}
+	defer func() { tx.ended = true }()
+	err := f(ctx, tx)
+	tx.refused = err != nil && tx.err == nil
+	if err == nil {
+		err = tx.err
+	}
+	return err
+}
+
+// cause returns why a write failed, whatever words its function found for it.
+func (tx *Tx) cause(err error) error {
+	if tx.err != nil {
+		return tx.err
+	}
+	return err
+}
+
+// One returns the first row of a query, or [ErrNoRows]. Scan only scans: it runs no statements.
 func One[T any](ctx context.Context, q Querier, scan func(Row) (T, error), sql string, args ...any) (T, error) {
 	var out T
 	found := false
@@ -259,7 +377,8 @@ func One[T any](ctx context.Context, q Querier, scan func(Row) (T, error), sql s
 	return out, err
 }
 
-// All returns every row of a query. A query without a bound on its rows is a defect.
+// All returns every row of a query. Scan only scans: it runs no statements. A query without a bound on its rows is a
+// defect.
 func All[T any](ctx context.Context, q Querier, scan func(Row) (T, error), sql string, args ...any) ([]T, error) {
 	var out []T
 	err := q.query(ctx, sql, args, func(r Row) error {
@@ -281,3 +400,6 @@ func Scalar[T any](r Row) (T, error) {
 
 // failure joins what callers act on with the database's own words.
 func failure(meaning, cause error) error { return fmt.Errorf("%w: %w", meaning, cause) }
+
+// only is failure without the meanings that the cause has of its own, where they would contradict.
+func only(meaning, cause error) error { return fmt.Errorf("%w: %s", meaning, cause.Error()) }

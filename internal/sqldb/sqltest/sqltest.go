@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -76,42 +77,72 @@ func migrate(tb testing.TB, url string) {
 	}
 }
 
-// template is the database that all others of this process are copied from: faster than migrating each.
-var template struct {
-	once sync.Once
-	name string
-}
-
 // Postgres returns the address of a new database with all tables. Without a server the test fails: it does not skip.
 func Postgres(tb testing.TB) string {
 	tb.Helper()
-	template.once.Do(func() {
-		name := newName("template")
-		create(tb, name, "template0")
-		migrate(tb, address(tb, name))
-		template.name = name
-	})
-	if template.name == "" {
-		tb.Fatal("sqltest: the template database could not be made")
-	}
 	name := newName("test")
-	create(tb, name, template.name)
-	tb.Cleanup(func() { admin(tb, `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`) })
+	create(tb, name, template(tb))
 	return address(tb, name)
 }
+
+// template returns the database that all others are copied from, which is faster than migrating each. It stays for the
+// test programs that come later, as long as the tables are the same.
+func template(tb testing.TB) string {
+	tb.Helper()
+	print, err := schema.Fingerprint()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	name := "ponte_template_" + print[:12]
+	templates.Lock()
+	defer templates.Unlock()
+	if templates.made[name] {
+		return name
+	}
+	withServer(tb, func(ctx context.Context, conn *pgx.Conn) {
+		// Other test programs may be about to make it too; the lock ends with the connection.
+		mustExec(ctx, tb, conn, `SELECT pg_advisory_lock(hashtext('`+name+`'))`)
+		var exists bool
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)`, name).Scan(&exists); err != nil {
+			tb.Fatalf("sqltest: %v", err)
+		}
+		if exists {
+			return
+		}
+		unfinished := newName("unfinished")
+		mustExec(ctx, tb, conn, createDatabase(unfinished, "template0"))
+		migrate(tb, address(tb, unfinished))
+		mustExec(ctx, tb, conn, `ALTER DATABASE `+unfinished+` RENAME TO `+name)
+	})
+	templates.made[name] = true
+	return name
+}
+
+var templates = struct {
+	sync.Mutex
+	made map[string]bool
+}{made: map[string]bool{}}
 
 // EmptyPostgres returns the address of a new database without tables.
 func EmptyPostgres(tb testing.TB) string {
 	tb.Helper()
 	name := newName("empty")
 	create(tb, name, "template0")
-	tb.Cleanup(func() { admin(tb, `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`) })
 	return address(tb, name)
 }
 
+// create makes a database and drops it after the test.
 func create(tb testing.TB, name, from string) {
 	tb.Helper()
-	admin(tb, `CREATE DATABASE `+name+` TEMPLATE `+from+` STRATEGY file_copy`)
+	run := func(sql string) {
+		withServer(tb, func(ctx context.Context, conn *pgx.Conn) { mustExec(ctx, tb, conn, sql) })
+	}
+	run(createDatabase(name, from))
+	tb.Cleanup(func() { run(`DROP DATABASE IF EXISTS ` + name + ` WITH (FORCE)`) })
+}
+
+func createDatabase(name, from string) string {
+	return `CREATE DATABASE ` + name + ` TEMPLATE ` + from + ` STRATEGY file_copy`
 }
 
 func newName(kind string) string {
@@ -136,7 +167,7 @@ func address(tb testing.TB, name string) string {
 	return u.String()
 }
 
-func admin(tb testing.TB, sql string) {
+func withServer(tb testing.TB, f func(ctx context.Context, conn *pgx.Conn)) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -145,7 +176,54 @@ func admin(tb testing.TB, sql string) {
 		tb.Fatalf("sqltest: %v", err)
 	}
 	defer conn.Close(ctx) //nolint:errcheck // the test is over
+	f(ctx, conn)
+}
+
+func mustExec(ctx context.Context, tb testing.TB, conn *pgx.Conn, sql string) {
+	tb.Helper()
 	if _, err := conn.Exec(ctx, sql); err != nil {
 		tb.Fatalf("sqltest: %s: %v", sql, err)
 	}
 }
+
+// Prepare returns why db does not understand a statement, or nil. It runs nothing.
+func Prepare(ctx context.Context, db *sqldb.DB, sql string) error {
+	if db.IsPostgres() {
+		err := db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+			if err := tx.Script(ctx, `PREPARE statement AS `+sql+`; DEALLOCATE statement`); err != nil {
+				return err
+			}
+			return errPrepared
+		})
+		if errors.Is(err, errPrepared) {
+			return nil
+		}
+		return err
+	}
+	var args []any // NULL for each
+	for strings.Contains(sql, fmt.Sprintf("$%d", len(args)+1)) {
+		args = append(args, nil)
+	}
+	ignore := func(sqldb.Row) (struct{}, error) { return struct{}{}, nil }
+	_, err := sqldb.All(ctx, db, ignore, `EXPLAIN `+sql, args...)
+	return err
+}
+
+var errPrepared = errors.New("sqltest: prepared")
+
+// Wait returns once happened reports true. It is for what another process or goroutine does and does not tell.
+func Wait(tb testing.TB, what string, happened func() bool) {
+	tb.Helper()
+	timeout := time.After(waitTimeMax)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !happened() {
+		select {
+		case <-timeout:
+			tb.Fatalf("sqltest: waited in vain for %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+const waitTimeMax = 20 * time.Second

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/app"
+	"github.com/ponte-pay/ponte/internal/config"
+)
+
+type doctorCommand struct {
+	config.Serve `embed:""`
+}
+
+// Validate is left to Run: what the configuration gets wrong is one of the findings.
+func (*doctorCommand) Validate() error { return nil }
+
+type findingJSON struct {
+	Check  string `json:"check"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+func (c *doctorCommand) Run(e *env) error {
+	findings := []findingJSON{}
+	add := func(check string, detail string, err error) {
+		if err != nil {
+			detail = err.Error()
+		}
+		findings = append(findings, findingJSON{check, err == nil, detail})
+	}
+	add("configuration", "listens on "+c.Listen, c.Serve.Validate())
+	if c.TLSCert != "" {
+		left, err := app.CertificateLife(c.TLSCert)
+		add("certificate", fmt.Sprintf("valid for %d days", int(left/(24*time.Hour))), err)
+	}
+	core, err := e.open()
+	add("database", e.store.Redacted(), err)
+	if err == nil {
+		defer core.Close()
+		version, err := core.SchemaVersion(e.ctx)
+		add("schema", fmt.Sprintf("version %d", version), err)
+		skew, err := core.ClockSkew(e.ctx)
+		add("clock", fmt.Sprintf("%v off the database's; business time is %v ahead", skew.Round(time.Millisecond), core.Clock.Offset()), err)
+	}
+	var rows [][]string
+	failed := false
+	for _, f := range findings {
+		mark := "ok"
+		if !f.OK {
+			mark, failed = "FAILED", true
+		}
+		rows = append(rows, []string{mark, f.Check, f.Detail})
+	}
+	if err := e.print(findings, table("RESULT CHECK DETAIL", rows)); err != nil {
+		return err
+	}
+	if failed {
+		return errSilent
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+// Command ponte is a payments gateway in one binary: it serves the API and is the operator's tool beside it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/ponte-pay/ponte/internal/app"
+	"github.com/ponte-pay/ponte/internal/config"
+)
+
+// Exit statuses.
+const (
+	exitFailed = 1 // it was understood and did not work
+	exitUsage  = 2 // it was not understood
+)
+
+// commands is the whole command line.
+type commands struct {
+	config.Store
+	JSON bool `help:"Print JSON and nothing else."`
+
+	Serve     serveCommand     `cmd:"" help:"Run the service."`
+	Migrate   migrateCommand   `cmd:"" help:"Bring the database up to date. serve does so too."`
+	Account   accountCommands  `cmd:"" help:"Accounts, their settings and their money."`
+	Key       keyCommands      `cmd:"" help:"API keys."`
+	IP        ipCommands       `cmd:"" name:"ip" help:"Addresses that are blocked for good."`
+	Audit     auditCommand     `cmd:"" help:"Add both ledgers up again and say what does not fit."`
+	Statement statementCommand `cmd:"" help:"Every movement of an account with its running balance."`
+	Doctor    doctorCommand    `cmd:"" help:"Check what the service needs to run."`
+}
+
+// env is what commands work with.
+type env struct {
+	ctx    context.Context //nolint:containedctx // one process runs one command
+	store  config.Store
+	json   bool
+	stdout io.Writer
+	stderr io.Writer
+}
+
+func main() {
+	// The second signal ends the process at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run runs one command line and returns its exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var c commands
+	status := -1
+	parser, err := kong.New(&c,
+		kong.Name("ponte"),
+		kong.Description("Ponte is a payments gateway: Pix and crypto, two ledgers, signed webhooks, one binary."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { status = code }), // --help
+		config.Files(),
+	)
+	if err != nil {
+		panic(err) // the struct above is wrong
+	}
+	if err := config.SecretFiles(); err != nil {
+		fmt.Fprintf(stderr, "ponte: %v\n", err)
+		return exitUsage
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if status >= 0 {
+		return status
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "ponte: %v; see ponte --help\n", err)
+		return exitUsage
+	}
+	err = command.Run(&env{ctx: ctx, store: c.Store, json: c.JSON, stdout: stdout, stderr: stderr})
+	switch {
+	case errors.Is(err, errSilent):
+		return exitFailed
+	case err != nil:
+		fmt.Fprintf(stderr, "ponte: %v\n", err)
+		return exitFailed
+	}
+	return 0
+}
+
+// errSilent fails a command that has said all it had to say.
+var errSilent = errors.New("failed")
+
+// open opens the database for a command that needs an existing one.
+func (e *env) open() (*app.Core, error) { return app.Open(e.ctx, e.store, app.Existing) }
+
+type migrateCommand struct{}
+
+func (*migrateCommand) Run(e *env) error {
+	core, err := app.Open(e.ctx, e.store, app.Updating)
+	if err != nil {
+		return err
+	}
+	defer core.Close()
+	version, err := core.SchemaVersion(e.ctx)
+	if err != nil {
+		return err
+	}
+	return e.print(struct {
+		Version int64 `json:"version"`
+	}{version}, fmt.Sprintf("The database is at version %d.", version))
+}

@@ -1,0 +1,201 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// Service is what operators do with accounts, keys and blocked addresses. What they got wrong comes back as a
+// [fault.Error] whose text is one clear line.
+type Service struct {
+	db     *sqldb.DB
+	clock  *clock.Clock
+	random io.Reader
+}
+
+// New returns a service on db. Account numbers and keys are drawn from random, which may be read by many at once.
+func New(db *sqldb.DB, c *clock.Clock, random io.Reader) *Service {
+	return &Service{db: db, clock: c, random: random}
+}
+
+const (
+	// ListMax is the most accounts that one call lists.
+	ListMax = 200
+
+	keysListMax = 1000 // the most keys that are listed of one account
+	drawsMax    = 10   // of numbers that turn out to be taken; two in a row mean broken randomness already
+)
+
+// errTaken means that a number just drawn belongs to somebody else.
+var errTaken = errors.New("every number drawn was taken")
+
+// Create stores an account with default settings, empty books and one key with full access, and returns that key, which
+// is never shown again.
+func (s *Service) Create(ctx context.Context, p Params) (Account, string, error) {
+	p, err := p.clean()
+	if err != nil {
+		return Account{}, "", wrap(err)
+	}
+	var a Account
+	var k freshKey
+	err = draw(func() error {
+		now := s.now()
+		a = Account{ID: id.NewAccount(s.random), Name: p.Name, Document: p.Document, CreatedAt: now, Settings: Defaults()}
+		k = newKey(s.random, a.ID, AllScopes, now)
+		return s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error { return create(ctx, tx, a, k) })
+	})
+	if err != nil {
+		return Account{}, "", wrap(err)
+	}
+	return a, k.text, nil
+}
+
+// create stores an account with its first key, or returns errTaken. It is done as well when it had done it before: then
+// the account's key is this very one, which nobody else could have drawn.
+func create(ctx context.Context, tx *sqldb.Tx, a Account, k freshKey) error {
+	isNew, err := insertAccount(ctx, tx, a)
+	if err != nil {
+		return err
+	}
+	if !isNew {
+		return expectKey(ctx, tx, k)
+	}
+	// A prefix that is there cannot be of an earlier run, which would have left its account too.
+	if isNew, err = insertKey(ctx, tx, k); err != nil {
+		return err
+	}
+	if !isNew {
+		return errTaken
+	}
+	ledger.Open(ctx, tx, a.ID)
+	return nil
+}
+
+// Get returns an account.
+func (s *Service) Get(ctx context.Context, account id.Account) (Account, error) {
+	a, err := getAccount(ctx, s.db, account)
+	return a, wrap(err)
+}
+
+// List returns the accounts after one of them, or from the first for 0, in the order of their numbers: at most limit,
+// and never more than [ListMax], which is also what 0 means. The list ends with an empty page.
+func (s *Service) List(ctx context.Context, after id.Account, limit int) ([]Account, error) {
+	if limit <= 0 || limit > ListMax {
+		limit = ListMax
+	}
+	list, err := listAccounts(ctx, s.db, after, limit)
+	return list, wrap(err)
+}
+
+// Set changes settings, each written KEY=VALUE: all of them or, when one is refused, none. It returns the account as it
+// then stands. Two that run at once both count.
+func (s *Service) Set(ctx context.Context, account id.Account, assignments []string) (Account, error) {
+	var a Account
+	err := s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		var err error
+		// Locked, because all settings are written back and not only those that change.
+		if a, err = lockAccount(ctx, tx, account); err != nil {
+			return err
+		}
+		if err := a.Settings.apply(assignments); err != nil {
+			return err
+		}
+		return updateSettings(ctx, tx, a)
+	})
+	if err != nil {
+		return Account{}, wrap(err)
+	}
+	return a, nil
+}
+
+// CreateKey stores a key of an account and returns it with its secret, which is never shown again.
+func (s *Service) CreateKey(ctx context.Context, account id.Account, scopes Scopes) (Key, string, error) {
+	if scopes == 0 {
+		return Key{}, "", wrap(refuse(fault.Invalid, "a key needs at least one scope"))
+	}
+	var k freshKey
+	err := draw(func() error {
+		k = newKey(s.random, account, scopes, s.now())
+		return s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+			if _, err := getAccount(ctx, tx, account); err != nil {
+				return err
+			}
+			return createKey(ctx, tx, k)
+		})
+	})
+	if err != nil {
+		return Key{}, "", wrap(err)
+	}
+	return k.Key, k.text, nil
+}
+
+// createKey stores a key, or returns errTaken. It is done as well when it had done it before.
+func createKey(ctx context.Context, tx *sqldb.Tx, k freshKey) error {
+	isNew, err := insertKey(ctx, tx, k)
+	if err != nil || isNew {
+		return err
+	}
+	return expectKey(ctx, tx, k)
+}
+
+// expectKey returns errTaken unless k is stored.
+func expectKey(ctx context.Context, tx *sqldb.Tx, k freshKey) error {
+	stored, err := hasKey(ctx, tx, k)
+	if err == nil && !stored {
+		err = errTaken
+	}
+	return err
+}
+
+// ListKeys returns the keys of an account, the latest first and at most a thousand, revoked ones included.
+func (s *Service) ListKeys(ctx context.Context, account id.Account) ([]Key, error) {
+	if _, err := getAccount(ctx, s.db, account); err != nil {
+		return nil, wrap(err)
+	}
+	keys, err := listKeys(ctx, s.db, account, keysListMax)
+	return keys, wrap(err)
+}
+
+// RevokeKey ends the key with that prefix for good, on every node within two seconds. A key that was revoked before
+// stays as it is.
+func (s *Service) RevokeKey(ctx context.Context, prefix string) error {
+	if !isPrefix(prefix) {
+		// It is not repeated: it may be a whole key.
+		return wrap(refuse(fault.Invalid, "a key is named by the 8 hex digits after bp_, such as 1a2b3c4d"))
+	}
+	now := s.now()
+	return wrap(s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		return revokeKey(ctx, tx, prefix, now)
+	}))
+}
+
+// draw runs f until what it drew is not taken.
+func draw(f func() error) error {
+	var err error
+	for range drawsMax {
+		if err = f(); !errors.Is(err, errTaken) {
+			return err
+		}
+	}
+	return err
+}
+
+// now returns business time as it is stored.
+func (s *Service) now() time.Time { return s.clock.Now().Truncate(time.Microsecond) }
+
+// wrap puts the package's name before err.
+func wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("account: %w", err)
+}

@@ -1,0 +1,107 @@
+// Package app wires everything, starts and stops it in order, and owns every loop. It is the only package that knows all
+// others.
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/node"
+	"github.com/ponte-pay/ponte/internal/schema"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// Core is what every command works with.
+type Core struct {
+	DB       *sqldb.DB
+	Clock    *clock.Clock
+	IDs      *id.Generator
+	Ledger   *ledger.Ledger
+	Accounts *account.Service
+}
+
+// Opening says what may be done to a database on the way in.
+type Opening int
+
+const (
+	Existing Opening = iota // it must be there, with the tables that this binary knows
+	Creating                // it is made where there is none, and must otherwise be up to date
+	Updating                // it is made or brought up to date
+)
+
+// ErrNoDatabase is returned where a database has to exist and does not.
+var ErrNoDatabase = errors.New("there is no database yet: run ponte serve or ponte migrate first")
+
+// Open opens the database and what stands on it.
+func Open(ctx context.Context, store config.Store, how Opening) (*Core, error) {
+	db, err := openDatabase(ctx, store, how)
+	if err != nil {
+		return nil, err
+	}
+	c, err := open(ctx, db, how)
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func openDatabase(ctx context.Context, store config.Store, how Opening) (*sqldb.DB, error) {
+	if path := store.SQLitePath(); path != "" {
+		_, err := os.Stat(path)
+		missing := errors.Is(err, fs.ErrNotExist)
+		if missing && how == Existing {
+			return nil, fmt.Errorf("%s: %w", path, ErrNoDatabase)
+		}
+		if missing {
+			// Money and keys: nobody else on this machine reads them.
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return sqldb.Open(ctx, store.URL())
+}
+
+func open(ctx context.Context, db *sqldb.DB, how Opening) (*Core, error) {
+	c := clock.New(nil)
+	err := schema.Check(ctx, db)
+	migrate := how == Updating && (errors.Is(err, schema.ErrEmpty) || errors.Is(err, schema.ErrBehind))
+	if migrate || (how == Creating && errors.Is(err, schema.ErrEmpty)) {
+		_, err = schema.Migrate(ctx, db, c.Real())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := node.LoadClock(ctx, db, c); err != nil {
+		return nil, err
+	}
+	ids := id.NewGenerator(c.Now, rand.Reader)
+	return &Core{
+		DB: db, Clock: c, IDs: ids,
+		Ledger:   ledger.New(db, ids, c),
+		Accounts: account.New(db, c, rand.Reader),
+	}, nil
+}
+
+// SchemaVersion returns which version the database's tables have.
+func (c *Core) SchemaVersion(ctx context.Context) (int64, error) { return schema.Version(ctx, c.DB) }
+
+// Close closes the database.
+func (c *Core) Close() { c.DB.Close() }
+
+// ClockSkew returns how far this machine's clock is ahead of the database's, and an error when that is too far to serve.
+func (c *Core) ClockSkew(ctx context.Context) (time.Duration, error) {
+	return node.Skew(ctx, c.DB, c.Clock)
+}

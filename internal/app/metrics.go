@@ -1,0 +1,77 @@
+package app
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/node"
+)
+
+// metrics are what an operator watches.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+func newMetrics(core *Core, n *node.Node) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ponte_http_requests_total", Help: "Answers by route and status.",
+		}, []string{"route", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "ponte_http_request_seconds", Help: "Time to answer by route.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15}, //nolint:forbidigo // seconds, not money
+		}, []string{"route"}),
+	}
+	gauge := func(name, help string, value func() float64) prometheus.Collector { //nolint:forbidigo // a gauge, not money
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	m.registry.MustRegister(
+		m.requests, m.seconds,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		gauge("ponte_ready", "1 while this node serves.", func() float64 { //nolint:forbidigo // a gauge, not money
+			if n.Ready() != nil {
+				return 0
+			}
+			return 1
+		}),
+		gauge("ponte_nodes", "Nodes that share the database.", func() float64 { return float64(n.Alive()) }), //nolint:forbidigo // a gauge, not money
+		gauge("ponte_fold_lag_seconds", "Age of the oldest credit that waits to be folded.",
+			func() float64 { return core.Ledger.Lag().Seconds() }), //nolint:forbidigo // a gauge, not money
+		gauge("ponte_clock_offset_seconds", "How far business time was moved ahead.",
+			func() float64 { return core.Clock.Offset().Seconds() }), //nolint:forbidigo // a gauge, not money
+	)
+	return m
+}
+
+// observe counts an answer. Unknown routes share one name: a caller must not be able to make new series.
+func (m *metrics) observe(s *httpkit.Scope, took time.Duration) {
+	route := s.Route
+	if route == "" {
+		route = "none"
+	}
+	m.requests.WithLabelValues(route, strconv.Itoa(s.Status)).Inc()
+	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// handler serves the admin listener.
+func (m *metrics) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}

@@ -1,0 +1,218 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/api"
+	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/node"
+	"github.com/ponte-pay/ponte/internal/ratelimit"
+)
+
+// Bounds of the HTTP server. Requests are small and answers come within 15 seconds.
+const (
+	connectionsMax    = 4096
+	readHeaderTimeMax = 10 * time.Second
+	readTimeMax       = 20 * time.Second
+	writeTimeMax      = 30 * time.Second
+	idleTimeMax       = 2 * time.Minute
+	leaveTimeMax      = 2 * time.Second
+)
+
+// Server is `ponte serve`: the API and every loop behind it.
+type Server struct {
+	core    *Core
+	config  config.Serve
+	log     *slog.Logger
+	node    *node.Node
+	metrics *metrics
+	handler http.Handler
+	loops   []loop
+}
+
+// NewServer wires a server. Nothing runs yet.
+func NewServer(core *Core, serve config.Serve, log *slog.Logger) *Server {
+	s := &Server{core: core, config: serve, log: log}
+	s.node = node.New(core.DB, core.Clock, core.IDs.New())
+	s.metrics = newMetrics(core, s.node)
+	guard := account.NewGuard(core.DB, core.Clock)
+	limiter := ratelimit.New(core.DB, core.Clock, s.node.Alive)
+	frame := &httpkit.Frame{
+		IDs: core.IDs, Clock: core.Clock, Log: log,
+		Ready: s.node.Ready, Spelling: api.Spelling, Observe: s.metrics.observe, Proxies: serve.TrustedProxy,
+	}
+	v1 := api.New(api.Services{
+		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter,
+	})
+	s.handler = s.route(frame.Wrap(v1))
+	s.loops = []loop{
+		{"node", 500 * time.Millisecond, s.node.Step},
+		{"guard", 500 * time.Millisecond, guard.Step},
+		{"ratelimit", 250 * time.Millisecond, limiter.Step},
+		{"fold", 50 * time.Millisecond, core.Ledger.Step},
+		{"locks", 5 * time.Second, func(ctx context.Context) (bool, error) { core.DB.ReleaseStale(ctx); return false, nil }},
+	}
+	return s
+}
+
+// Handler returns everything that the main listener serves. Tests use it without one.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// route tells health apart from all the rest: it has to answer when nothing else may.
+func (s *Server) route(rest http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz":
+			_ = httpkit.Write(w, httpkit.Answer{Body: health{Status: "ok"}})
+		case "/readyz":
+			_ = httpkit.Write(w, s.readiness())
+		default:
+			rest.ServeHTTP(w, r)
+		}
+	})
+}
+
+type health struct {
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
+}
+
+func (s *Server) readiness() httpkit.Answer {
+	err := s.node.Ready()
+	if err == nil {
+		return httpkit.Answer{Body: health{Status: "ready"}}
+	}
+	// The cause can name hosts; those who may know it read it in the log.
+	reason, _, _ := strings.Cut(err.Error(), ":")
+	return httpkit.Answer{Status: http.StatusServiceUnavailable, Body: health{Status: "not ready", Reason: reason}}
+}
+
+// Run serves until ctx ends, then lets requests under way finish. ready is called once, with the API's address, when
+// the first request can be answered.
+func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL string)) error {
+	release, err := s.core.DB.Claim()
+	if err != nil {
+		return fmt.Errorf("%s: %w", store.Redacted(), err)
+	}
+	defer release()
+	secure, err := newTLS(store, s.config, s.log)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(ctx, s.config.Listen)
+	if err != nil {
+		return err
+	}
+	servers := []*server{{s.http(s.handler), netutil.LimitListener(listener, connectionsMax)}}
+	scheme := "http"
+	if secure != nil {
+		servers[0].TLSConfig, scheme = secure, "https"
+	}
+	if s.config.HasAdmin() {
+		admin, err := listen(ctx, s.config.AdminListen)
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		servers = append(servers, &server{s.http(s.metrics.handler()), netutil.LimitListener(admin, connectionsMax)})
+		servers[1].WriteTimeout = 0 // a profile takes as long as it was asked to
+	}
+	// The work ends after the requests that need it.
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	for _, l := range s.loops {
+		if _, err := l.step(work); err != nil {
+			s.log.LogAttrs(ctx, slog.LevelWarn, "first step failed", slog.String("loop", l.name), slog.String("error", err.Error()))
+		}
+	}
+	var running sync.WaitGroup
+	for _, l := range s.loops {
+		running.Go(func() { l.run(work, s.core.Clock, s.log) })
+	}
+	failed := make(chan error, len(servers))
+	for _, srv := range servers {
+		go func() { failed <- srv.serve() }()
+	}
+	ready(scheme + "://" + listener.Addr().String())
+
+	select {
+	case <-ctx.Done():
+		err = nil
+	case err = <-failed:
+	}
+	return errors.Join(err, s.drain(context.WithoutCancel(ctx), servers, stopWork, &running))
+}
+
+// drain refuses what is new, waits for what is under way, and leaves.
+func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), running *sync.WaitGroup) error {
+	s.log.LogAttrs(ctx, slog.LevelInfo, "draining")
+	s.node.Drain()
+	ctx, cancel := context.WithTimeout(ctx, s.config.DrainTimeout)
+	defer cancel()
+	var failed error
+	for _, srv := range servers {
+		if err := srv.Shutdown(ctx); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("requests were still under way after %v: %w", s.config.DrainTimeout, err))
+		}
+	}
+	stopWork()
+	running.Wait()
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaveTimeMax)
+	defer cancel()
+	if err := s.node.Leave(ctx); err != nil {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "could not sign off", slog.String("error", err.Error()))
+	}
+	return failed
+}
+
+// server is an HTTP server with its listener.
+type server struct {
+	*http.Server
+	listener net.Listener
+}
+
+func (s *server) serve() error {
+	var err error
+	if s.TLSConfig != nil {
+		err = s.ServeTLS(s.listener, "", "")
+	} else {
+		err = s.Serve(s.listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) http(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeMax,
+		ReadTimeout:       readTimeMax,
+		WriteTimeout:      writeTimeMax,
+		IdleTimeout:       idleTimeMax,
+		MaxHeaderBytes:    httpkit.HeaderBytesRead,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var c net.ListenConfig
+	l, err := c.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", address, err)
+	}
+	return l, nil
+}

@@ -1,0 +1,139 @@
+// Package config says what an operator can set, reads it from flags, PONTE_* variables and a YAML file, in that order of
+// weight, and refuses what cannot work before anything starts.
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Store says where the data is. Every command has it.
+type Store struct {
+	Database string `help:"sqlite:PATH or postgres://USER@HOST/NAME. Default: sqlite under --data." placeholder:"URL" env:"PONTE_DATABASE"`
+	Data     string `help:"Folder for everything that is kept in files." default:"./ponte-data" type:"path" env:"PONTE_DATA"`
+	Config   string `help:"YAML file with the same names as the flags." placeholder:"FILE" type:"path" env:"PONTE_CONFIG"`
+}
+
+// URL returns the database's address.
+func (s Store) URL() string {
+	if s.Database != "" {
+		return s.Database
+	}
+	return "sqlite:" + filepath.Join(s.Data, "ponte.db")
+}
+
+// SQLitePath returns the database's file, or "" when it is not SQLite.
+func (s Store) SQLitePath() string {
+	path, _ := strings.CutPrefix(s.URL(), "sqlite:")
+	if path == s.URL() {
+		return ""
+	}
+	return path
+}
+
+// Redacted returns the database's address without its password.
+func (s Store) Redacted() string {
+	if s.SQLitePath() != "" {
+		return s.URL()
+	}
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		return secretShown
+	}
+	if _, has := u.User.Password(); has {
+		u.User = url.UserPassword(u.User.Username(), secretShown)
+	}
+	for key := range u.Query() {
+		if strings.Contains(key, "password") {
+			u.RawQuery = "" // libpq allows it there too
+		}
+	}
+	return strings.ReplaceAll(u.String(), url.QueryEscape(secretShown), secretShown)
+}
+
+const secretShown = "***"
+
+// LogValue keeps the password out of logs.
+func (s Store) LogValue() slog.Value { return slog.StringValue(s.Redacted()) }
+
+// Serve is what the server needs.
+type Serve struct {
+	Listen      string   `help:"Address of the API." default:"127.0.0.1:8080" placeholder:"HOST:PORT" env:"PONTE_LISTEN"`
+	AdminListen string   `help:"Address of /metrics and pprof; off for none." default:"127.0.0.1:9090" placeholder:"HOST:PORT" env:"PONTE_ADMIN_LISTEN"`
+	TLSCert     string   `name:"tls-cert" help:"Certificate chain, PEM. Read again when it changes." placeholder:"FILE" type:"path" env:"PONTE_TLS_CERT"`
+	TLSKey      string   `name:"tls-key" help:"Its private key, PEM." placeholder:"FILE" type:"path" env:"PONTE_TLS_KEY"`
+	ACMEDomain  []string `name:"acme-domain" help:"Get certificates for these domains by ACME." placeholder:"DOMAIN" env:"PONTE_ACME_DOMAIN"`
+	ACMEEmail   string   `name:"acme-email" help:"Whom the ACME authority may write to." placeholder:"ADDRESS" env:"PONTE_ACME_EMAIL"`
+	ACMECA      string   `name:"acme-ca" help:"Directory of the ACME authority. Default: Let's Encrypt." placeholder:"URL" env:"PONTE_ACME_CA"`
+	ACMERoots   string   `name:"acme-roots" help:"Roots to trust for a private ACME authority, PEM." placeholder:"FILE" type:"path" env:"PONTE_ACME_ROOTS"`
+
+	TrustedProxy []netip.Prefix `help:"Networks of the TLS proxies in front; only their X-Forwarded-* count." placeholder:"CIDR" env:"PONTE_TRUSTED_PROXY"`
+
+	IdempotencyRetention time.Duration `help:"How long an Idempotency-Key is remembered." default:"168h" env:"PONTE_IDEMPOTENCY_RETENTION"`
+	LogFormat            string        `help:"text or json." enum:"text,json" default:"text" env:"PONTE_LOG_FORMAT"`
+	LogLevel             slog.Level    `help:"debug, info, warn or error." default:"info" env:"PONTE_LOG_LEVEL"`
+	DrainTimeout         time.Duration `help:"How long a stopping server waits for requests under way." default:"20s" env:"PONTE_DRAIN_TIMEOUT"`
+}
+
+// HasTLS reports whether the API's own listener speaks TLS.
+func (s Serve) HasTLS() bool { return s.TLSCert != "" || len(s.ACMEDomain) > 0 }
+
+// HasAdmin reports whether there is an admin listener.
+func (s Serve) HasAdmin() bool { return s.AdminListen != "off" }
+
+const (
+	retentionMin = time.Hour
+	retentionMax = 365 * 24 * time.Hour
+	drainMax     = 10 * time.Minute
+)
+
+// Validate refuses what cannot work or would put keys and money on an open wire.
+func (s Serve) Validate() error {
+	host, _, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen %q: want HOST:PORT, such as 127.0.0.1:8080", s.Listen)
+	}
+	switch {
+	case (s.TLSCert == "") != (s.TLSKey == ""):
+		return errors.New("--tls-cert and --tls-key go together")
+	case s.TLSCert != "" && len(s.ACMEDomain) > 0:
+		return errors.New("--tls-cert and --acme-domain exclude each other")
+	case len(s.ACMEDomain) == 0 && (s.ACMEEmail != "" || s.ACMECA != "" || s.ACMERoots != ""):
+		return errors.New("--acme-email, --acme-ca and --acme-roots go with --acme-domain")
+	case !s.HasTLS() && !isLoopback(host) && len(s.TrustedProxy) == 0:
+		return fmt.Errorf("--listen %s would serve the API in plain text: give --tls-cert and --tls-key, or --acme-domain, or --trusted-proxy when a TLS proxy stands in front", s.Listen)
+	case s.IdempotencyRetention < retentionMin || s.IdempotencyRetention > retentionMax:
+		return fmt.Errorf("--idempotency-retention %v: want %v to %v", s.IdempotencyRetention, retentionMin, retentionMax)
+	case s.DrainTimeout < 0 || s.DrainTimeout > drainMax:
+		return fmt.Errorf("--drain-timeout %v: want 0s to %v", s.DrainTimeout, drainMax)
+	}
+	if s.TLSCert != "" {
+		if _, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey); err != nil {
+			return fmt.Errorf("--tls-cert and --tls-key: %w", err)
+		}
+	}
+	if s.HasAdmin() {
+		host, _, err := net.SplitHostPort(s.AdminListen)
+		if err != nil || !isLoopback(host) {
+			return fmt.Errorf("--admin-listen %q: want a loopback HOST:PORT, because it asks for no key, or off", s.AdminListen)
+		}
+	}
+	return nil
+}
+
+// isLoopback reports whether host can only be reached from this machine.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}

@@ -1,0 +1,145 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	fileBytesMax = 1 << 20
+	prefix       = "PONTE_"
+	fileSuffix   = "_FILE"
+)
+
+// SecretFiles sets every PONTE_NAME whose PONTE_NAME_FILE names a file to what is in it, so that secrets can be mounted
+// instead of written into the environment.
+func SecretFiles() error {
+	for _, pair := range os.Environ() {
+		name, path, _ := strings.Cut(pair, "=")
+		target, ok := strings.CutSuffix(name, fileSuffix)
+		if !ok || !strings.HasPrefix(name, prefix) || path == "" {
+			continue
+		}
+		if os.Getenv(target) != "" {
+			return fmt.Errorf("%s and %s are both set: use one", target, name)
+		}
+		content, err := readBounded(path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := os.Setenv(target, strings.TrimRight(string(content), "\r\n")); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Files returns the option that lets a YAML file set flags that neither the command line nor the environment sets. The
+// names in the file are the flags'.
+func Files() kong.Option {
+	return kong.PostBuild(func(k *kong.Kong) error {
+		return kong.Resolvers(&fileResolver{}).Apply(k)
+	})
+}
+
+// fileResolver reads the file named by --config when it is first asked.
+type fileResolver struct {
+	path   string
+	loaded bool
+	values map[string]any
+}
+
+// Validate refuses names that no flag has.
+func (f *fileResolver) Validate(app *kong.Application) error {
+	var known []string
+	_ = kong.Visit(app.Node, func(n kong.Visitable, next kong.Next) error {
+		if node, ok := n.(*kong.Node); ok {
+			for _, flag := range node.Flags {
+				known = append(known, flag.Name)
+			}
+		}
+		if a, ok := n.(*kong.Application); ok {
+			for _, flag := range a.Flags {
+				known = append(known, flag.Name)
+			}
+		}
+		return next(nil)
+	})
+	for name := range f.values {
+		if !slices.Contains(known, flagName(name)) {
+			return fmt.Errorf("%s: unknown setting %q", f.path, name)
+		}
+	}
+	return nil
+}
+
+// Resolve returns the file's value for a flag, or nil.
+func (f *fileResolver) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if !f.loaded {
+		f.loaded = true
+		if err := f.load(configPath(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range flag.Envs {
+		if _, set := os.LookupEnv(name); set {
+			return nil, nil //nolint:nilnil // kong's word for "not from here"
+		}
+	}
+	for name, v := range f.values {
+		if flagName(name) == flag.Name {
+			return v, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // kong's word for "not from here"
+}
+
+// flagName turns trusted_proxy into trusted-proxy.
+func flagName(name string) string { return strings.ReplaceAll(name, "_", "-") }
+
+func configPath(ctx *kong.Context) string {
+	for _, flag := range ctx.Flags() {
+		if flag.Name == "config" {
+			if s, ok := ctx.FlagValue(flag).(string); ok {
+				return s
+			}
+		}
+	}
+	return ""
+}
+
+func (f *fileResolver) load(path string) error {
+	if path == "" {
+		return nil
+	}
+	f.path = path
+	content, err := readBounded(path)
+	if err != nil {
+		return fmt.Errorf("--config: %w", err)
+	}
+	if err := yaml.NewDecoder(bytes.NewReader(content)).Decode(&f.values); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("--config %s: %w", path, err)
+	}
+	return nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	content, err := io.ReadAll(io.LimitReader(file, fileBytesMax+1))
+	if err == nil && len(content) > fileBytesMax {
+		err = fmt.Errorf("%s is larger than %d bytes", path, fileBytesMax)
+	}
+	return content, err
+}

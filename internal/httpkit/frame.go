@@ -1,0 +1,217 @@
+package httpkit
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/id"
+)
+
+// HeaderBytesMax is the largest header that is looked at. Up to HeaderBytesRead the refusal is our envelope; above, the
+// HTTP server cuts the connection with an answer of its own.
+const (
+	HeaderBytesMax  = 32 << 10
+	HeaderBytesRead = 1<<20 + 64<<10
+)
+
+// strictTransport tells browsers to use HTTPS for a year.
+var strictTransport = []string{"max-age=31536000; includeSubDomains"}
+
+// Frame is around every route: it names the request, finds out who calls, refuses what must not go on, turns panics into
+// answers, and logs and counts each answer once.
+type Frame struct {
+	IDs      *id.Generator
+	Clock    *clock.Clock
+	Log      *slog.Logger
+	Ready    func() error                // nil while the node may serve
+	Spelling func(path string) Spelling  // of error codes
+	Observe  func(*Scope, time.Duration) // counts an answer; nil for none
+	Proxies  []netip.Prefix              // whose X-Forwarded-* count
+}
+
+// Scope is what becomes known about a request while it is served.
+type Scope struct {
+	RequestID string
+	Client    netip.Addr // who calls, behind proxies too
+	Secure    bool       // the caller's side is HTTPS
+	Route     string     // the pattern that matched; "" for none
+	Account   id.Account // zero before the key is known
+	Status    int        // of the answer
+	Err       error      // what the answer does not tell; nil for none
+}
+
+type scopeKey struct{}
+
+// ScopeOf returns the scope of a request inside a [Frame].
+func ScopeOf(r *http.Request) *Scope {
+	s, _ := r.Context().Value(scopeKey{}).(*Scope)
+	return s
+}
+
+// Wrap puts the frame around next.
+func (f *Frame) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		started := f.Clock.Real()
+		s := &Scope{RequestID: id.Request.Format(f.IDs.New())}
+		incoming := r.Header.Get(RequestIDHeader)
+		w.Header()[RequestIDHeader] = []string{s.RequestID}
+		rec := &recorder{ResponseWriter: w, scope: s}
+		defer func() {
+			took := f.Clock.RealSince(started)
+			if f.Observe != nil {
+				f.Observe(s, took)
+			}
+			f.log(r, s, incoming, took)
+		}()
+		defer f.recover(rec, r)
+		s.Client, s.Secure = f.caller(r)
+		if s.Secure {
+			w.Header()["Strict-Transport-Security"] = strictTransport
+		}
+		if err := f.admit(r, s); err != nil {
+			Fail(rec, s, err, f.Spelling(r.URL.Path))
+			return
+		}
+		next.ServeHTTP(rec, r.WithContext(context.WithValue(r.Context(), scopeKey{}, s)))
+	})
+}
+
+// Fail answers with err's envelope and keeps err for the log.
+func Fail(w http.ResponseWriter, s *Scope, err error, spelling Spelling) {
+	s.Err = err
+	WriteError(w, err, spelling)
+}
+
+// recover answers a panic, unless the answer has begun: then the connection is cut, so that nobody takes half an answer
+// for a whole one.
+func (f *Frame) recover(rec *recorder, r *http.Request) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	f.Log.LogAttrs(r.Context(), slog.LevelError, "panic", slog.String("request_id", rec.scope.RequestID),
+		slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+	if rec.scope.Status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	Fail(rec, rec.scope, errPanic, f.Spelling(r.URL.Path))
+}
+
+var errPanic = &fault.Error{Kind: fault.Internal, Public: "something went wrong on our side", Cause: errors.New("panic")}
+
+// admit refuses what must not reach any route.
+func (f *Frame) admit(r *http.Request, s *Scope) error {
+	if headerBytes(r) > HeaderBytesMax {
+		return fault.New(fault.HeadersTooLarge, "", "the request header is larger than 32 KiB")
+	}
+	if err := f.Ready(); err != nil {
+		return &fault.Error{Kind: fault.Unavailable, Public: "the service is not available right now; try again", Cause: err, RetryAfter: time.Second}
+	}
+	// Loopback is no wire that anybody could listen on.
+	if !s.Secure && len(f.Proxies) > 0 && !s.Client.IsLoopback() {
+		return fault.New(fault.Forbidden, "", "use HTTPS")
+	}
+	return nil
+}
+
+func headerBytes(r *http.Request) int {
+	n := len(r.RequestURI)
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(v)
+		}
+	}
+	return n
+}
+
+// caller returns who called and whether by HTTPS. What the connection's other end says about somebody else counts only
+// when that end is one of our proxies; of the addresses that came through several, the last that is none of ours.
+func (f *Frame) caller(r *http.Request) (client netip.Addr, secure bool) {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}, r.TLS != nil
+	}
+	client, secure = peer.Addr().Unmap().WithZone(""), r.TLS != nil
+	if !f.isProxy(client) {
+		return client, secure
+	}
+	secure = secure || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+	hops := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
+	for i := len(hops) - 1; i >= 0; i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		client = hop.Unmap().WithZone("")
+		if !f.isProxy(client) {
+			break
+		}
+	}
+	return client, secure
+}
+
+func (f *Frame) isProxy(addr netip.Addr) bool {
+	for _, p := range f.Proxies {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *Frame) log(r *http.Request, s *Scope, incoming string, took time.Duration) {
+	level := slog.LevelInfo
+	if s.Status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	if !f.Log.Enabled(r.Context(), level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs, slog.String("request_id", s.RequestID), slog.String("method", r.Method), slog.String("path", clip(r.URL.Path)),
+		slog.Int("status", s.Status), slog.Duration("took", took), slog.String("client", s.Client.String()))
+	if s.Account != 0 {
+		attrs = append(attrs, slog.String("account_id", s.Account.String()))
+	}
+	if incoming != "" {
+		attrs = append(attrs, slog.String("client_request_id", clip(incoming)))
+	}
+	if s.Err != nil {
+		attrs = append(attrs, slog.String("error", s.Err.Error()))
+	}
+	f.Log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	scope *Scope
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.scope.Status == 0 {
+		r.scope.Status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.scope.Status == 0 {
+		r.scope.Status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -1,0 +1,188 @@
+// Package node keeps a process's place among those that share a database: its sign of life, the moved clock, and whether
+// it may serve.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+const (
+	beatEvery   = time.Second
+	deadAfter   = 10 * time.Second       // without a beat
+	forgetAfter = 24 * time.Hour         // dead nodes
+	skewMax     = 500 * time.Millisecond // between our clock and the database's
+	lookTimeMax = 2 * time.Second        // for the database to answer a look
+)
+
+// Why a node does not serve.
+var (
+	ErrStarting = errors.New("starting")
+	ErrDraining = errors.New("draining")
+	ErrDatabase = errors.New("the database does not answer")
+	ErrClock    = errors.New("the clock is off the database's")
+)
+
+// Node is this process. All times in it are real, because what it tells is whether processes live.
+type Node struct {
+	db    *sqldb.DB
+	clock *clock.Clock
+	boot  id.ID // this start of this process
+
+	beaten  time.Time // used by Step alone
+	alive   atomic.Int64
+	state   atomic.Pointer[error] // why it does not serve; nil when it does
+	drained atomic.Bool
+}
+
+// New returns this process's node. It serves once [Node.Step] has seen the database.
+func New(db *sqldb.DB, c *clock.Clock, boot id.ID) *Node {
+	n := &Node{db: db, clock: c, boot: boot}
+	n.alive.Store(1)
+	n.set(ErrStarting)
+	return n
+}
+
+func (n *Node) set(err error) {
+	if err == nil {
+		n.state.Store(nil)
+		return
+	}
+	n.state.Store(&err)
+}
+
+// Ready returns nil when this node may serve, and otherwise why not.
+func (n *Node) Ready() error {
+	if n.drained.Load() {
+		return ErrDraining
+	}
+	if err := n.state.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Drain makes the node serve nothing more.
+func (n *Node) Drain() { n.drained.Store(true) }
+
+// Alive returns how many nodes share the database, this one included.
+func (n *Node) Alive() int { return int(n.alive.Load()) }
+
+// Step looks at the database: whether it answers, what its clock shows, how far business time was moved, who else lives.
+// It is run at least twice a second.
+func (n *Node) Step(ctx context.Context) (did bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeMax)
+	defer cancel()
+	if err := n.look(ctx); err != nil {
+		if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			n.set(fmt.Errorf("%w: %w", ErrDatabase, err))
+		}
+		return false, err
+	}
+	if _, err := Skew(ctx, n.db, n.clock); err != nil {
+		n.set(err)
+		return false, err
+	}
+	n.set(nil)
+	return false, nil
+}
+
+func (n *Node) look(ctx context.Context) error {
+	if err := LoadClock(ctx, n.db, n.clock); err != nil {
+		return err
+	}
+	// A SQLite file has one server, so nobody asks who lives, and an idle one need not write.
+	if !n.db.IsPostgres() {
+		return nil
+	}
+	now := n.clock.Real()
+	if now.Sub(n.beaten) >= beatEvery {
+		if err := n.beat(ctx, now); err != nil {
+			return err
+		}
+		n.beaten = now
+	}
+	alive, err := sqldb.One(ctx, n.db, sqldb.Scalar[int64], countAlive, now.Add(-deadAfter).UnixMicro())
+	n.alive.Store(max(1, alive))
+	return err
+}
+
+func (n *Node) beat(ctx context.Context, now time.Time) error {
+	return n.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Queue(ctx, upsertBeat, n.boot, now.UnixMicro())
+		tx.Queue(ctx, deleteForgotten, now.Add(-forgetAfter).UnixMicro())
+		return nil
+	})
+}
+
+// Skew returns how far our clock is ahead of the database's, as seen half-way through the question. It fails with
+// [ErrClock] when that is more than half a second: identifiers would be out of order by that much.
+func Skew(ctx context.Context, db *sqldb.DB, c *clock.Clock) (time.Duration, error) {
+	asked := c.Real()
+	theirs, err := db.Clock(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrDatabase, err)
+	}
+	took := c.RealSince(asked)
+	skew := asked.Add(took / 2).Sub(theirs)
+	if skew.Abs() > skewMax {
+		return skew, fmt.Errorf("%w by %v", ErrClock, skew.Round(time.Millisecond))
+	}
+	return skew, nil
+}
+
+// Leave takes this node off the list at once, so that the others need not wait for it to be taken for dead.
+func (n *Node) Leave(ctx context.Context) error {
+	if !n.db.IsPostgres() {
+		return nil
+	}
+	return n.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Queue(ctx, deleteNode, n.boot)
+		return nil
+	})
+}
+
+// LoadClock moves c to where business time stands in the database. It comes before the first identifier is made.
+func LoadClock(ctx context.Context, db *sqldb.DB, c *clock.Clock) error {
+	offset, err := sqldb.One(ctx, db, sqldb.Scalar[int64], selectOffset)
+	switch {
+	case errors.Is(err, sqldb.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	c.Raise(time.Duration(offset) * time.Microsecond)
+	return nil
+}
+
+// StoreClock moves business time in the database, for every process that shares it, and in c. Business time never goes
+// back: a smaller offset than the stored one changes nothing.
+func StoreClock(ctx context.Context, db *sqldb.DB, c *clock.Clock, offset time.Duration) error {
+	err := db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Queue(ctx, raiseOffset, offset.Microseconds())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return LoadClock(ctx, db, c)
+}
+
+const (
+	upsertBeat = `INSERT INTO node (boot, beat_at) VALUES ($1, $2)
+ON CONFLICT (boot) DO UPDATE SET beat_at = excluded.beat_at`
+	countAlive      = `SELECT COUNT(*) FROM node WHERE beat_at > $1`
+	deleteForgotten = `DELETE FROM node WHERE beat_at < $1`
+	deleteNode      = `DELETE FROM node WHERE boot = $1`
+
+	selectOffset = `SELECT offset_us FROM clock WHERE name = 'business'`
+	raiseOffset  = `INSERT INTO clock (name, offset_us) VALUES ('business', $1)
+ON CONFLICT (name) DO UPDATE SET offset_us = excluded.offset_us WHERE clock.offset_us < excluded.offset_us`
+)

@@ -1,0 +1,58 @@
+package report
+
+import (
+	"context"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// Period is a part of an account's ledger.
+type Period struct {
+	Account  id.Account
+	Currency money.Currency
+	From     time.Time // included
+	To       time.Time // excluded
+}
+
+// Line is one movement with what the account then had.
+type Line struct {
+	Transfer ledger.Transfer
+	Balance  ledger.Balance
+}
+
+// statementPage is how many movements are read at once: each page is a short read of its own, so that a long statement
+// holds up nobody.
+const statementPage = 1000
+
+// Statement calls each with every movement of a period, oldest first. The balance runs on from what was there before, so
+// that the last line of a period that has not ended shows the balance.
+func Statement(ctx context.Context, q sqldb.Querier, p Period, each func(Line) error) error {
+	from, to := id.First(p.From), id.First(p.To)
+	balance, err := ledger.BalanceBefore(ctx, q, p.Account, p.Currency, from)
+	if err != nil {
+		return err
+	}
+	after := from
+	for {
+		rows, err := ledger.Transfers(ctx, q, ledger.Range{
+			Account: p.Account, Currency: p.Currency, After: after, Before: to, Limit: statementPage,
+		})
+		if err != nil {
+			return err
+		}
+		for _, t := range rows {
+			balance.Apply(&t)
+			if err := each(Line{t, balance}); err != nil {
+				return err
+			}
+			after = t.ID
+		}
+		if len(rows) < statementPage {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,640 @@
+package sqldb
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const forever = time.Hour
+
+const labTables = `
+CREATE TABLE note (who TEXT NOT NULL PRIMARY KEY, size INTEGER NOT NULL DEFAULT 1 CHECK (size > 0), body BLOB) STRICT;
+CREATE TABLE aborts (x INTEGER) STRICT;
+CREATE TRIGGER aborts_insert BEFORE INSERT ON aborts BEGIN SELECT RAISE(ABORT, 'aborted'); END;
+CREATE TABLE ruins (x INTEGER) STRICT;
+CREATE TRIGGER ruins_insert BEFORE INSERT ON ruins BEGIN SELECT RAISE(ROLLBACK, 'ruined'); END;
+CREATE TABLE child (who TEXT REFERENCES note (who) DEFERRABLE INITIALLY DEFERRED) STRICT;
+`
+
+const insertNote = `INSERT INTO note (who) VALUES ($1)`
+
+func insert(ctx context.Context, tx *Tx, who string) error {
+	_, err := tx.Exec(ctx, insertNote, who)
+	return err
+}
+
+func write(db *DB, who string) error {
+	return db.Write(context.Background(), func(ctx context.Context, tx *Tx) error { return insert(ctx, tx, who) })
+}
+
+func (w *writer) inLine() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting)
+}
+
+func (w *writer) isBusy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.busy
+}
+
+// lab is a database whose groups are put together by hand.
+type lab struct {
+	t    *testing.T
+	path string
+	db   *DB
+	w    *writer
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lab.db")
+	db, err := Open(t.Context(), "sqlite:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	err = db.Write(t.Context(), func(ctx context.Context, tx *Tx) error { return tx.Script(ctx, labTables) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, path: path, db: db, w: db.d.(*liteDriver).writer}
+	l.w.ageMax = forever // on a slow machine too
+	return l
+}
+
+// durable returns what a connection of its own finds.
+func (l *lab) durable() []string {
+	l.t.Helper()
+	return durable(l.t, l.path)
+}
+
+func durable(t *testing.T, path string) []string {
+	t.Helper()
+	db, err := Open(context.Background(), "sqlite:"+path)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer db.Close()
+	names, err := All(context.Background(), db, Scalar[string], `SELECT who FROM note ORDER BY who`)
+	if err != nil {
+		t.Error(err)
+	}
+	if sound, err := One(context.Background(), db, Scalar[string], `PRAGMA integrity_check`); sound != "ok" || err != nil {
+		t.Errorf("integrity_check: %q, %v", sound, err)
+	}
+	return names
+}
+
+// outcome is what the owner of a function learns.
+type outcome struct {
+	err      error
+	panicked any
+	left     bool // by runtime.Goexit
+}
+
+func (o outcome) String() string {
+	switch {
+	case o.panicked != nil:
+		return fmt.Sprint("panic ", o.panicked)
+	case o.left:
+		return "goexit"
+	case o.err == nil:
+		return "well"
+	}
+	for _, meant := range []error{errBad, ErrConflict, ErrCheck, ErrAppendOnly, ErrUnavailable, context.Canceled, errEnded, errRowsOpen} {
+		if errors.Is(o.err, meant) {
+			return meant.Error()
+		}
+	}
+	return o.err.Error()
+}
+
+var errBad = errors.New("bad")
+
+// begin runs f as a write in a goroutine of its own.
+func (l *lab) begin(ctx context.Context, f func(context.Context, *Tx) error) <-chan outcome {
+	told := make(chan outcome, 1)
+	go func() {
+		o := outcome{left: true}
+		defer func() {
+			if p := recover(); p != nil {
+				o = outcome{panicked: p}
+			}
+			told <- o
+		}()
+		o = outcome{err: l.db.Write(ctx, f)}
+	}()
+	return told
+}
+
+// await spins until the state of the line is as said. Others cannot tell: they wait.
+func (l *lab) await(what string, is func() bool) {
+	l.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			l.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// member is one function of a group.
+type member struct {
+	name string
+	ctx  context.Context // nil means the test's own
+	run  func(ctx context.Context, tx *Tx, run int) error
+}
+
+func good(name string) member {
+	return member{name: name, run: func(ctx context.Context, tx *Tx, _ int) error { return insert(ctx, tx, name) }}
+}
+
+// group puts functions into one group, the first as its leader, and returns what each was told and how often it ran.
+// inLine runs when all are in line and the leader still waits.
+func (l *lab) group(inLine func(), members ...member) (told map[string]string, runs map[string]int) {
+	l.t.Helper()
+	told, runs = map[string]string{}, map[string]int{}
+	full := make(chan struct{})
+	var results []<-chan outcome
+	for i, m := range members {
+		ctx := m.ctx
+		if ctx == nil {
+			ctx = l.t.Context()
+		}
+		results = append(results, l.begin(ctx, func(ctx context.Context, tx *Tx) error {
+			runs[m.name]++ // one runs at a time
+			if i == 0 {
+				<-full
+			}
+			return m.run(ctx, tx, runs[m.name])
+		}))
+		l.await(m.name+" to be in line", func() bool { return l.w.isBusy() && l.w.inLine() == i })
+	}
+	if inLine != nil {
+		inLine()
+	}
+	close(full)
+	for i, m := range members {
+		told[m.name] = (<-results[i]).String()
+	}
+	return told, runs
+}
+
+func TestGroup(t *testing.T) {
+	t.Parallel()
+	once := map[string]int{"leader": 1, "a": 1, "bad": 1, "c": 1}
+	dissolved := map[string]int{"leader": 2, "a": 2, "bad": 1, "c": 1}
+	tests := []struct {
+		name    string
+		prepare string // run by the writer beforehand
+		bad     func(ctx context.Context, tx *Tx) error
+		told    string
+		kept    bool // what bad wrote
+		runs    map[string]int
+	}{
+		{name: "returns an error", runs: once, told: "bad", bad: func(ctx context.Context, tx *Tx) error {
+			_ = insert(ctx, tx, "bad")
+			return errBad
+		}},
+		{name: "violates a unique constraint", runs: once, told: ErrConflict.Error(), bad: func(ctx context.Context, tx *Tx) error {
+			_ = insert(ctx, tx, "bad")
+			return insert(ctx, tx, "bad")
+		}},
+		{name: "violates a check", runs: once, told: ErrCheck.Error(), bad: func(ctx context.Context, tx *Tx) error {
+			_ = insert(ctx, tx, "bad")
+			_, err := tx.Exec(ctx, `UPDATE note SET size = 0 WHERE who = 'bad'`)
+			return err
+		}},
+		{name: "RAISE(ABORT)", runs: once, told: ErrAppendOnly.Error(), bad: func(ctx context.Context, tx *Tx) error {
+			_ = insert(ctx, tx, "bad")
+			_, err := tx.Exec(ctx, `INSERT INTO aborts VALUES (1)`)
+			return err
+		}},
+		{name: "panics", runs: once, told: "panic bad", bad: func(ctx context.Context, tx *Tx) error {
+			_ = insert(ctx, tx, "bad")
+			panic("bad")
+		}},
+		{name: "panics inside a scan", runs: once, told: "panic bad", bad: func(ctx context.Context, tx *Tx) error {
+			_ = insert(ctx, tx, "bad")
+			_, err := All(ctx, tx, func(Row) (int, error) { panic("bad") }, `SELECT 1 FROM note`)
+			return err
+		}},
+		{name: "Goexit", runs: once, told: "goexit", bad: func(ctx context.Context, tx *Tx) error {
+			_ = insert(ctx, tx, "bad")
+			runtime.Goexit()
+			return nil
+		}},
+		{name: "ignores a failed statement and writes on", runs: once, told: ErrConflict.Error(), bad: func(ctx context.Context, tx *Tx) error {
+			_ = insert(ctx, tx, "bad")
+			_ = insert(ctx, tx, "bad")
+			_ = insert(ctx, tx, "bad too")
+			return nil
+		}},
+		{name: "queues a statement that fails", runs: once, told: ErrConflict.Error(), bad: func(ctx context.Context, tx *Tx) error {
+			tx.Queue(ctx, insertNote, "bad")
+			tx.Queue(ctx, insertNote, "bad")
+			tx.Queue(ctx, insertNote, "bad too")
+			return nil
+		}},
+		{name: "ignores a scan that fails and writes on", runs: once, told: "bad", bad: func(ctx context.Context, tx *Tx) error {
+			_, _ = One(ctx, tx, func(Row) (int, error) { return 0, errBad }, `SELECT 1`)
+			_ = insert(ctx, tx, "bad")
+			return nil
+		}},
+		{name: "RAISE(ROLLBACK)", runs: dissolved, told: ErrAppendOnly.Error(), bad: func(ctx context.Context, tx *Tx) error {
+			_ = insert(ctx, tx, "bad")
+			_, err := tx.Exec(ctx, `INSERT INTO ruins VALUES (1)`)
+			return err
+		}},
+		{name: "RAISE(ROLLBACK), ignored, and writes on", runs: dissolved, told: ErrAppendOnly.Error(), bad: func(ctx context.Context, tx *Tx) error {
+			_, _ = tx.Exec(ctx, `INSERT INTO ruins VALUES (1)`)
+			_ = insert(ctx, tx, "bad")
+			return nil
+		}},
+		{name: "database full", prepare: `PRAGMA max_page_count = 40`, runs: dissolved, told: ErrUnavailable.Error(), bad: func(ctx context.Context, tx *Tx) error {
+			_ = insert(ctx, tx, "bad")
+			_, err := tx.Exec(ctx, `UPDATE note SET body = zeroblob(1000000) WHERE who = 'bad'`)
+			return err
+		}},
+		{name: "fails at COMMIT", runs: map[string]int{"leader": 2, "a": 2, "bad": 2, "c": 2},
+			told: "constraint failed: FOREIGN KEY constraint failed (787)", bad: func(ctx context.Context, tx *Tx) error {
+				_ = insert(ctx, tx, "bad")
+				_, err := tx.Exec(ctx, `INSERT INTO child VALUES ('nobody')`)
+				return err
+			}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			if err := l.w.conn.script(t.Context(), test.prepare); err != nil {
+				t.Fatal(err)
+			}
+			var seen []string // durable when the last run of c began
+			last := member{name: "c", run: func(ctx context.Context, tx *Tx, _ int) error {
+				seen = l.durable()
+				return insert(ctx, tx, "c")
+			}}
+			bad := member{name: "bad", run: func(ctx context.Context, tx *Tx, _ int) error { return test.bad(ctx, tx) }}
+			told, runs := l.group(nil, good("leader"), good("a"), bad, last)
+
+			wantTold := map[string]string{"leader": "well", "a": "well", "bad": test.told, "c": "well"}
+			if diff := cmp.Diff(wantTold, told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.runs, runs); diff != "" {
+				t.Errorf("runs (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"a", "c", "leader"}, l.durable()); diff != "" {
+				t.Errorf("durable (-want +got):\n%s", diff)
+			}
+			// In one transaction nothing is durable before all of it is; after it was dissolved each is on its own.
+			var wantSeen []string
+			if test.runs["leader"] == 2 {
+				wantSeen = []string{"a", "leader"}
+			}
+			if diff := cmp.Diff(wantSeen, seen); diff != "" {
+				t.Errorf("durable when c ran (-want +got):\n%s", diff)
+			}
+			if err := write(l.db, "afterwards"); err != nil {
+				t.Errorf("a later write: %v", err)
+			}
+		})
+	}
+}
+
+// The cancelling of a write that has begun must not reach its neighbours, nor itself.
+func TestGroupCancelledInside(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	outside, cancel := context.WithCancel(t.Context())
+	told, runs := l.group(nil, good("leader"), good("a"), member{name: "bad", ctx: outside, run: func(ctx context.Context, tx *Tx, _ int) error {
+		if err := insert(ctx, tx, "bad 1"); err != nil {
+			return err
+		}
+		cancel()
+		if err := insert(outside, tx, "bad 2"); err != nil {
+			return err
+		}
+		_, err := One(outside, tx, Scalar[string], `SELECT who FROM note WHERE who = 'a'`)
+		return err
+	}}, good("c"))
+	if diff := cmp.Diff(map[string]string{"leader": "well", "a": "well", "bad": "well", "c": "well"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"leader": 1, "a": 1, "bad": 1, "c": 1}, runs); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a", "bad 1", "bad 2", "c", "leader"}, l.durable()); diff != "" {
+		t.Errorf("durable (-want +got):\n%s", diff)
+	}
+}
+
+// Whoever is cancelled in line leaves it and runs nothing.
+func TestGroupCancelledInLine(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancelled := good("bad")
+	cancelled.ctx = ctx
+	leave := func() {
+		cancel()
+		l.await("bad to leave the line", func() bool { return l.w.inLine() == 2 })
+	}
+	told, runs := l.group(leave, good("leader"), good("a"), cancelled, good("c"))
+	if diff := cmp.Diff(map[string]string{"leader": "well", "a": "well", "bad": "context canceled", "c": "well"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"leader": 1, "a": 1, "c": 1}, runs); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a", "c", "leader"}, l.durable()); diff != "" {
+		t.Errorf("durable (-want +got):\n%s", diff)
+	}
+}
+
+// Between being called and running there is a last look at the context.
+func TestGroupCancelledAtTheStart(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	start, cancel := context.WithCancel(t.Context())
+	cancel()
+	ran := false
+	err := l.w.write(start, t.Context(), new(Tx), func(context.Context, *Tx) error { ran = true; return nil })
+	if !errors.Is(err, context.Canceled) || ran {
+		t.Errorf("as the leader: %v, ran %t", err, ran)
+	}
+	if err := write(l.db, "afterwards"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A leader that fails, in whatever way, hands the lead on.
+func TestGroupLeaderFails(t *testing.T) {
+	t.Parallel()
+	fail := map[string]func() error{
+		"bad":       func() error { return errBad },
+		"panic bad": func() error { panic("bad") },
+		"goexit":    func() error { runtime.Goexit(); return nil },
+	}
+	for want, how := range fail {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			leader := member{name: "leader", run: func(ctx context.Context, tx *Tx, _ int) error {
+				_ = insert(ctx, tx, "leader")
+				return how()
+			}}
+			told, _ := l.group(nil, leader, good("a"), good("b"))
+			if diff := cmp.Diff(map[string]string{"leader": want, "a": "well", "b": "well"}, told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"a", "b"}, l.durable()); diff != "" {
+				t.Errorf("durable (-want +got):\n%s", diff)
+			}
+		})
+		t.Run(want+" when it runs again", func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			leader := member{name: "leader", run: func(ctx context.Context, tx *Tx, run int) error {
+				_ = insert(ctx, tx, "leader")
+				if run == 1 {
+					return nil
+				}
+				return how()
+			}}
+			ruin := member{name: "ruin", run: func(ctx context.Context, tx *Tx, _ int) error {
+				_, err := tx.Exec(ctx, `INSERT INTO ruins VALUES (1)`)
+				return err
+			}}
+			told, runs := l.group(nil, leader, good("a"), good("b"), ruin, good("c"))
+			if diff := cmp.Diff(map[string]string{"leader": want, "a": "well", "b": "well", "ruin": ErrAppendOnly.Error(), "c": "well"}, told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(map[string]int{"leader": 2, "a": 2, "b": 2, "ruin": 1, "c": 1}, runs); diff != "" {
+				t.Errorf("runs (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"a", "b", "c"}, l.durable()); diff != "" {
+				t.Errorf("durable (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A member of a dissolved group that fails when it runs again is told so, and only it.
+func TestGroupMemberFailsAgain(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	twice := member{name: "twice", run: func(ctx context.Context, tx *Tx, run int) error {
+		_ = insert(ctx, tx, "twice")
+		if run == 2 {
+			panic("twice")
+		}
+		return nil
+	}}
+	ruin := member{name: "ruin", run: func(ctx context.Context, tx *Tx, _ int) error {
+		_, err := tx.Exec(ctx, `INSERT INTO ruins VALUES (1)`)
+		return err
+	}}
+	told, _ := l.group(nil, good("leader"), twice, good("a"), ruin)
+	if diff := cmp.Diff(map[string]string{"leader": "well", "twice": "panic twice", "a": "well", "ruin": ErrAppendOnly.Error()}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a", "leader"}, l.durable()); diff != "" {
+		t.Errorf("durable (-want +got):\n%s", diff)
+	}
+}
+
+// A write that gets no turn in time says that nothing happened, and a line that is full refuses at once.
+func TestGroupWaits(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	free := make(chan struct{})
+	leader := l.begin(t.Context(), func(context.Context, *Tx) error { <-free; return nil })
+	l.await("the leader", l.w.isBusy)
+	err := l.db.WriteWithin(t.Context(), time.Millisecond, func(context.Context, *Tx) error { t.Error("ran"); return nil })
+	if !errors.Is(err, ErrUnavailable) || l.w.inLine() != 0 {
+		t.Errorf("got %v, %d in line; want ErrUnavailable, 0", err, l.w.inLine())
+	}
+	l.w.mu.Lock()
+	l.w.waiting = make([]*waiter, waitingMax)
+	l.w.mu.Unlock()
+	if err := write(l.db, "one too many"); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+	l.w.mu.Lock()
+	l.w.waiting = nil
+	l.w.mu.Unlock()
+	close(free)
+	if o := <-leader; o.err != nil {
+		t.Error(o)
+	}
+}
+
+// Whatever happens to the neighbours: told is durable, and not told is not.
+func TestGroupRandom(t *testing.T) {
+	t.Parallel()
+	const writers, writes = 64, 20
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	l := newLab(t)
+	l.w.ageMax = groupAgeMax
+	var mu sync.Mutex
+	var well []string
+	var wait sync.WaitGroup
+	for i := range writers {
+		wait.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(i)))
+			for n := range writes {
+				name := fmt.Sprintf("%02d-%02d", i, n)
+				fate := random.IntN(20)
+				ctx, cancel := context.WithCancel(t.Context())
+				o := <-l.begin(ctx, func(inside context.Context, tx *Tx) error {
+					if err := insert(inside, tx, name); err != nil {
+						return err
+					}
+					switch fate {
+					case 0:
+						return errBad
+					case 1:
+						return insert(inside, tx, name)
+					case 2:
+						_, _ = tx.Exec(inside, `INSERT INTO aborts VALUES (1)`)
+						return nil
+					case 3:
+						panic(errBad)
+					case 4:
+						runtime.Goexit()
+					case 5:
+						_, err := tx.Exec(inside, `INSERT INTO ruins VALUES (1)`)
+						return err
+					case 6:
+						cancel()
+						tx.Queue(ctx, `UPDATE note SET size = 2 WHERE who = $1`, name)
+					case 7:
+						runtime.Gosched()
+					}
+					return nil
+				})
+				cancel()
+				if bad := fate <= 5; (o.String() == "well") == bad {
+					t.Errorf("%s with fate %d was told %s", name, fate, o)
+				}
+				if o.String() == "well" {
+					mu.Lock()
+					well = append(well, name)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wait.Wait()
+	slices.Sort(well)
+	if diff := cmp.Diff(well, l.durable()); diff != "" {
+		t.Errorf("told and durable differ (-told +durable):\n%s", diff)
+	}
+}
+
+// When COMMIT fails nobody knows; the file does, once it is opened again.
+func TestCommitFails(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.db.Close()
+	out, err := Child("commit", l.path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "leader unknown\na unknown\nb unknown\nlater unavailable\nping unavailable\nread well\n"
+	if diff := cmp.Diff(want, string(out)); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	got := l.durable()
+	all, none := []string{"a", "b", "before", "leader"}, []string{"before"}
+	if !slices.Equal(got, all) && !slices.Equal(got, none) {
+		t.Errorf("durable is %q, want %q or %q", got, all, none)
+	}
+}
+
+// A process that is killed has told nothing that is not there.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.db.Close()
+	child := Child("kill", l.path)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		told[lines.Text()] = true
+		if len(told) == 200 {
+			_ = child.Process.Kill()
+		}
+	}
+	_ = child.Wait()
+	if len(told) < 200 {
+		t.Fatalf("the child told %d writes", len(told))
+	}
+	there := l.durable()
+	for name := range told {
+		if !slices.Contains(there, name) {
+			t.Errorf("%s was told and is not durable", name)
+		}
+	}
+}
+
+// Statements are kept, but not without end.
+func TestStatementsKept(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	err := l.db.Write(t.Context(), func(ctx context.Context, tx *Tx) error {
+		for i := range statementsKept + 10 {
+			n, err := One(ctx, tx, Scalar[int64], `SELECT `+strconv.Itoa(i))
+			if err != nil || n != int64(i) {
+				return fmt.Errorf("%d: got %d, %w", i, n, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if n := len(l.w.conn.kept); n != statementsKept {
+		t.Errorf("%d statements kept, want %d", n, statementsKept)
+	}
+}
+
+// A place where SQLite cannot keep its log is refused: readers would wait for the writer, or see nothing of it.
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{":memory:", "", t.TempDir(), filepath.Join(t.TempDir(), "no", "such", "folder")} {
+		db, err := Open(t.Context(), "sqlite:"+path)
+		if err == nil {
+			db.Close()
+			t.Errorf("%q was opened", path)
+		}
+	}
+	if _, err := Open(t.Context(), "mysql://root@localhost"); err == nil || strings.Contains(err.Error(), "root") {
+		t.Errorf("got %v", err)
+	}
+}
