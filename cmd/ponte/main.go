@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -35,6 +36,7 @@ type commands struct {
 	Audit     auditCommand     `cmd:"" help:"Add both ledgers up again and say what does not fit."`
 	Statement statementCommand `cmd:"" help:"Every movement of an account with its running balance."`
 	Doctor    doctorCommand    `cmd:"" help:"Check what the service needs to run."`
+	Bench     benchCommand     `cmd:"" help:"Measure this machine: rates, and their ratios to what it can do."`
 }
 
 // env is what commands work with.
@@ -62,6 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Description("Ponte is a payments gateway: Pix and crypto, two ledgers, signed webhooks, one binary."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.Writers(stdout, stderr),
+		kong.WithHyphenPrefixedParameters(true),     // --amount -5
 		kong.Exit(func(code int) { status = code }), // --help
 		config.Files(),
 	)
@@ -69,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		panic(err) // the struct above is wrong
 	}
 	if err := config.SecretFiles(); err != nil {
-		fmt.Fprintf(stderr, "ponte: %v\n", err)
+		complain(stderr, err)
 		return exitUsage
 	}
 	if len(args) == 0 {
@@ -80,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return status
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "ponte: %v; see ponte --help\n", err)
+		complain(stderr, fmt.Errorf("%w; see ponte --help", err))
 		return exitUsage
 	}
 	err = command.Run(&env{ctx: ctx, store: c.Store, json: c.JSON, stdout: stdout, stderr: stderr})
@@ -88,10 +91,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, errSilent):
 		return exitFailed
 	case err != nil:
-		fmt.Fprintf(stderr, "ponte: %v\n", err)
+		complain(stderr, err)
 		return exitFailed
 	}
 	return 0
+}
+
+// complain writes an error in one line, whatever is in it.
+func complain(w io.Writer, err error) {
+	fmt.Fprintln(w, "ponte: "+strings.Join(strings.Fields(err.Error()), " "))
 }
 
 // errSilent fails a command that has said all it had to say.

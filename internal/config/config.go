@@ -77,10 +77,9 @@ type Serve struct {
 
 	TrustedProxy []netip.Prefix `help:"Networks of the TLS proxies in front; only their X-Forwarded-* count." placeholder:"CIDR" env:"PONTE_TRUSTED_PROXY"`
 
-	IdempotencyRetention time.Duration `help:"How long an Idempotency-Key is remembered." default:"168h" env:"PONTE_IDEMPOTENCY_RETENTION"`
-	LogFormat            string        `help:"text or json." enum:"text,json" default:"text" env:"PONTE_LOG_FORMAT"`
-	LogLevel             slog.Level    `help:"debug, info, warn or error." default:"info" env:"PONTE_LOG_LEVEL"`
-	DrainTimeout         time.Duration `help:"How long a stopping server waits for requests under way." default:"20s" env:"PONTE_DRAIN_TIMEOUT"`
+	LogFormat    string        `help:"text or json." enum:"text,json" default:"text" env:"PONTE_LOG_FORMAT"`
+	LogLevel     slog.Level    `help:"debug, info, warn or error." default:"info" env:"PONTE_LOG_LEVEL"`
+	DrainTimeout time.Duration `help:"How long a stopping server waits for requests under way." default:"20s" env:"PONTE_DRAIN_TIMEOUT"`
 }
 
 // HasTLS reports whether the API's own listener speaks TLS.
@@ -89,11 +88,7 @@ func (s Serve) HasTLS() bool { return s.TLSCert != "" || len(s.ACMEDomain) > 0 }
 // HasAdmin reports whether there is an admin listener.
 func (s Serve) HasAdmin() bool { return s.AdminListen != "off" }
 
-const (
-	retentionMin = time.Hour
-	retentionMax = 365 * 24 * time.Hour
-	drainMax     = 10 * time.Minute
-)
+const drainMax = 10 * time.Minute
 
 // Validate refuses what cannot work or would put keys and money on an open wire.
 func (s Serve) Validate() error {
@@ -110,8 +105,6 @@ func (s Serve) Validate() error {
 		return errors.New("--acme-email, --acme-ca and --acme-roots go with --acme-domain")
 	case !s.HasTLS() && !isLoopback(host) && len(s.TrustedProxy) == 0:
 		return fmt.Errorf("--listen %s would serve the API in plain text: give --tls-cert and --tls-key, or --acme-domain, or --trusted-proxy when a TLS proxy stands in front", s.Listen)
-	case s.IdempotencyRetention < retentionMin || s.IdempotencyRetention > retentionMax:
-		return fmt.Errorf("--idempotency-retention %v: want %v to %v", s.IdempotencyRetention, retentionMin, retentionMax)
 	case s.DrainTimeout < 0 || s.DrainTimeout > drainMax:
 		return fmt.Errorf("--drain-timeout %v: want 0s to %v", s.DrainTimeout, drainMax)
 	}
