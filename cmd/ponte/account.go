@@ -114,11 +114,10 @@ func (*accountList) Run(e *env) error {
 		return err
 	}
 	defer core.Close()
-	const page = 500
 	list, rows := []accountJSON{}, [][]string(nil)
 	var after id.Account
 	for {
-		accounts, err := core.Accounts.List(e.ctx, after, page)
+		accounts, err := core.Accounts.List(e.ctx, after, account.ListMax)
 		if err != nil {
 			return err
 		}
@@ -127,7 +126,7 @@ func (*accountList) Run(e *env) error {
 			list = append(list, newAccountJSON(a))
 			rows = append(rows, []string{a.ID.String(), string(a.Settings.Status), timestamp(a.CreatedAt), a.Name})
 		}
-		if len(accounts) < page {
+		if len(accounts) == 0 {
 			return e.print(list, table("ACCOUNT STATUS CREATED NAME", rows))
 		}
 	}

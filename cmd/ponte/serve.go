@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/ponte-pay/ponte/internal/account"
-	"github.com/ponte-pay/ponte/internal/api"
 	"github.com/ponte-pay/ponte/internal/app"
 	"github.com/ponte-pay/ponte/internal/config"
 )
@@ -30,18 +29,18 @@ func (c *serveCommand) Run(e *env) error {
 			log.LogAttrs(e.ctx, slog.LevelError, "could not make the demo account", slog.String("error", err.Error()))
 		}
 		greet(e.stdout, base, demo, key)
-		log.LogAttrs(e.ctx, slog.LevelInfo, "serving", slog.String("url", base+api.Prefix), slog.Any("database", e.store))
+		log.LogAttrs(e.ctx, slog.LevelInfo, "serving", slog.String("url", base), slog.Any("database", e.store))
 	})
 }
 
 // greet tells a newcomer what to do next. The key is shown this once.
 func greet(w io.Writer, base string, demo account.Account, key string) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Ponte is running at %s%s\n", base, api.Prefix)
+	fmt.Fprintf(&b, "Ponte is running at %s\n", base)
 	if key != "" {
 		fmt.Fprintf(&b, "\nThis is a new database, so here is an account to try it with. Its key is shown only now:\n\n"+
-			"  account  %s (%s)\n  key      %s\n\nTry it:\n\n  curl -s %s%s/balance -H 'Authorization: Bearer %s'\n\n",
-			demo.ID, demo.Name, key, base, api.Prefix, key)
+			"  account  %s (%s)\n  key      %s\n\nTry it:\n\n  curl -s %s/balance -H 'Authorization: Bearer %s'\n\n",
+			demo.ID, demo.Name, key, base, key)
 	}
 	_, _ = io.WriteString(w, b.String()) // nobody is reading; the service runs all the same
 }

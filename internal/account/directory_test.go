@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -205,6 +205,8 @@ func TestAuthenticateJoins(t *testing.T) {
 	// One that has been under way for a second is not joined: what it says may be old.
 	n.reads[somePrefix] = &keyRead{startedAt: c.Real(), done: make(chan struct{})}
 	h.move(entryAgeMax)
+	ctx, cancel = context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	if _, err := n.Authenticate(ctx, someKey); !errors.Is(err, ErrBadKey) {
 		t.Errorf("beside a read that hangs: %v", err)
 	}
@@ -234,7 +236,7 @@ func TestAuthenticateConcurrently(t *testing.T) {
 		n := newNode(t, url, clock.New(h.now))
 		var keys []string
 		for i := range 4 {
-			_, key, err := n.Create(ctx, Params{Name: fmt.Sprint(i)})
+			_, key, err := n.Create(ctx, Params{Name: strconv.Itoa(i)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +246,7 @@ func TestAuthenticateConcurrently(t *testing.T) {
 		for i := range 8 {
 			wg.Go(func() {
 				for j := range 50 {
-					if p, err := n.Authenticate(ctx, keys[(i+j)%len(keys)]); err != nil || p.Account.Name != fmt.Sprint((i+j)%len(keys)) {
+					if p, err := n.Authenticate(ctx, keys[(i+j)%len(keys)]); err != nil || p.Account.Name != strconv.Itoa((i+j)%len(keys)) {
 						t.Errorf("%+v, %v", p, err)
 					}
 					if _, err := n.Authenticate(ctx, someKey); !errors.Is(err, ErrBadKey) {

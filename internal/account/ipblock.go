@@ -315,8 +315,8 @@ func (g *Guard) deleteExpired(ctx context.Context, expired []netip.Prefix) error
 	})
 }
 
-// plain returns the one form of an address: IPv4 where it was IPv4 written as IPv6, and without a zone.
-func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
+// plain returns IPv4 where it was IPv4 written as IPv6. A zone may stay: no network of an address has it.
+func plain(addr netip.Addr) netip.Addr { return addr.Unmap() }
 
 // source returns the network of a plain address whose wrong keys are counted together.
 func source(addr netip.Addr) netip.Prefix {

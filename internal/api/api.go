@@ -78,7 +78,7 @@ func callOf(r *http.Request) *call {
 // ServeHTTP answers one request. It is called inside a [httpkit.Frame].
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{Request: r, scope: httpkit.ScopeOf(r)}
-	answer, err := a.serve(w, c)
+	answer, err := a.serve(w, c) //nolint:contextcheck // the call carries its context
 	if err == nil {
 		err = httpkit.Write(w, answer)
 	}
@@ -104,10 +104,10 @@ func (a *API) serve(w http.ResponseWriter, c *call) (httpkit.Answer, error) {
 		w.Header().Set("Allow", allow)
 		return httpkit.Answer{}, fault.New(fault.MethodNotAllowed, "", c.Method+" is not allowed here: use "+allow)
 	}
-	return httpkit.Answer{}, noRoute
+	return httpkit.Answer{}, errNoRoute
 }
 
-var noRoute = fault.New(fault.NotFound, "", "there is no such route; GET /v1/openapi.yaml lists all")
+var errNoRoute = fault.New(fault.NotFound, "", "there is no such route; GET /v1/openapi.yaml lists all")
 
 // find returns the route of a request, or the methods that its path would allow, or neither.
 func (a *API) find(r *http.Request) (found *route, allow string) {

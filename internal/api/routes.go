@@ -55,4 +55,4 @@ func reserved(*API, *call) (httpkit.Answer, error) {
 }
 
 // absent answers a name that is taken for later and does not even count as reserved.
-func absent(*API, *call) (httpkit.Answer, error) { return httpkit.Answer{}, noRoute }
+func absent(*API, *call) (httpkit.Answer, error) { return httpkit.Answer{}, errNoRoute }

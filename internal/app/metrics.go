@@ -29,27 +29,27 @@ func newMetrics(core *Core, n *node.Node) *metrics {
 		}, []string{"route", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ponte_http_request_seconds", Help: "Time to answer by route.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15}, //nolint:forbidigo // seconds, not money
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15},
 		}, []string{"route"}),
 	}
-	gauge := func(name, help string, value func() float64) prometheus.Collector { //nolint:forbidigo // a gauge, not money
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
 	m.registry.MustRegister(
 		m.requests, m.seconds,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		gauge("ponte_ready", "1 while this node serves.", func() float64 { //nolint:forbidigo // a gauge, not money
+		gauge("ponte_ready", "1 while this node serves.", func() float64 {
 			if n.Ready() != nil {
 				return 0
 			}
 			return 1
 		}),
-		gauge("ponte_nodes", "Nodes that share the database.", func() float64 { return float64(n.Alive()) }), //nolint:forbidigo // a gauge, not money
+		gauge("ponte_nodes", "Nodes that share the database.", func() float64 { return float64(n.Alive()) }),
 		gauge("ponte_fold_lag_seconds", "Age of the oldest credit that waits to be folded.",
-			func() float64 { return core.Ledger.Lag().Seconds() }), //nolint:forbidigo // a gauge, not money
+			func() float64 { return core.Ledger.Lag().Seconds() }),
 		gauge("ponte_clock_offset_seconds", "How far business time was moved ahead.",
-			func() float64 { return core.Clock.Offset().Seconds() }), //nolint:forbidigo // a gauge, not money
+			func() float64 { return core.Clock.Offset().Seconds() }),
 	)
 	return m
 }

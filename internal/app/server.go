@@ -99,7 +99,26 @@ func (s *Server) readiness() httpkit.Answer {
 	return httpkit.Answer{Status: http.StatusServiceUnavailable, Body: health{Status: "not ready", Reason: reason}}
 }
 
-// Run serves until ctx ends, then lets requests under way finish. ready is called once, with the API's address, when
+// Step makes one step of every loop, in their order. It comes before the first request: until then the node is not
+// ready. What fails is logged, and tried again by [Server.Work].
+func (s *Server) Step(ctx context.Context) {
+	for _, l := range s.loops {
+		if _, err := l.guarded(ctx); err != nil {
+			s.log.LogAttrs(ctx, slog.LevelWarn, "step failed", slog.String("loop", l.name), slog.String("error", err.Error()))
+		}
+	}
+}
+
+// Work runs every loop until ctx ends.
+func (s *Server) Work(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, l := range s.loops {
+		running.Go(func() { l.run(ctx, s.core.Clock, s.log) })
+	}
+	running.Wait()
+}
+
+// Run serves until ctx ends, then lets requests under way finish. ready is called once, with the API's base URL, when
 // the first request can be answered.
 func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL string)) error {
 	release, err := s.core.DB.Claim()
@@ -107,7 +126,7 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 		return fmt.Errorf("%s: %w", store.Redacted(), err)
 	}
 	defer release()
-	secure, err := newTLS(store, s.config, s.log)
+	secure, err := newTLS(ctx, store, s.config, s.log)
 	if err != nil {
 		return err
 	}
@@ -132,20 +151,14 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 	// The work ends after the requests that need it.
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
-	for _, l := range s.loops {
-		if _, err := l.step(work); err != nil {
-			s.log.LogAttrs(ctx, slog.LevelWarn, "first step failed", slog.String("loop", l.name), slog.String("error", err.Error()))
-		}
-	}
+	s.Step(work)
 	var running sync.WaitGroup
-	for _, l := range s.loops {
-		running.Go(func() { l.run(work, s.core.Clock, s.log) })
-	}
+	running.Go(func() { s.Work(work) })
 	failed := make(chan error, len(servers))
 	for _, srv := range servers {
 		go func() { failed <- srv.serve() }()
 	}
-	ready(scheme + "://" + listener.Addr().String())
+	ready(scheme + "://" + listener.Addr().String() + api.Prefix)
 
 	select {
 	case <-ctx.Done():

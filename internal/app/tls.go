@@ -23,7 +23,7 @@ import (
 )
 
 // newTLS returns how the main listener speaks TLS, or nil when it does not.
-func newTLS(store config.Store, c config.Serve, log *slog.Logger) (*tls.Config, error) {
+func newTLS(ctx context.Context, store config.Store, c config.Serve, log *slog.Logger) (*tls.Config, error) {
 	switch {
 	case c.TLSCert != "":
 		files := &certificateFiles{cert: c.TLSCert, key: c.TLSKey}
@@ -32,7 +32,7 @@ func newTLS(store config.Store, c config.Serve, log *slog.Logger) (*tls.Config, 
 		}
 		return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: files.get, NextProtos: []string{"h2", "http/1.1"}}, nil
 	case len(c.ACMEDomain) > 0:
-		return newACME(store, c, log)
+		return newACME(ctx, store, c, log)
 	}
 	return nil, nil //nolint:nilnil // plain text on loopback or behind a proxy
 }
@@ -68,7 +68,7 @@ func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 
 // newACME gets and renews certificates, keeping them under the data folder. The challenges are answered on the main
 // listener, which therefore has to be reachable as port 443.
-func newACME(store config.Store, c config.Serve, log *slog.Logger) (*tls.Config, error) {
+func newACME(ctx context.Context, store config.Store, c config.Serve, log *slog.Logger) (*tls.Config, error) {
 	logger := zap.New(acmeLog{log: log})
 	var magic *certmagic.Config
 	cache := certmagic.NewCache(certmagic.CacheOptions{
@@ -98,7 +98,7 @@ func newACME(store config.Store, c config.Serve, log *slog.Logger) (*tls.Config,
 		}
 	}
 	magic.Issuers = []certmagic.Issuer{certmagic.NewACMEIssuer(magic, issuer)}
-	if err := magic.ManageAsync(context.Background(), c.ACMEDomain); err != nil {
+	if err := magic.ManageAsync(ctx, c.ACMEDomain); err != nil {
 		return nil, fmt.Errorf("--acme-domain: %w", err)
 	}
 	t := magic.TLSConfig()

@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(folder)
 	r := &run{Options: o, folder: folder, report: Report{Machine: machine()}}
 	steps := []func(context.Context) error{r.liteCredits, r.postgres, r.serve}
 	for _, step := range steps {
@@ -82,9 +82,9 @@ func (r *run) compare(name string, value float64, unit, against string, other, r
 	r.report.Rows = append(r.report.Rows, row)
 }
 
-// plain adds a row that is compared with nothing.
-func (r *run) plain(name string, value float64, unit string) {
-	r.report.Rows = append(r.report.Rows, Row{Name: name, Value: value, Unit: unit, Reached: true})
+// plain adds a rate that is compared with nothing.
+func (r *run) plain(name string, rate float64) {
+	r.report.Rows = append(r.report.Rows, Row{Name: name, Value: rate, Unit: "/s", Reached: true})
 }
 
 // limit adds a row that may not be above a promise.

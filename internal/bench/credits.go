@@ -100,7 +100,7 @@ func (r *run) liteCredits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.plain("SQLite: credits one at a time", alone, "/s")
+	r.plain("SQLite: credits one at a time", alone)
 	r.compare("SQLite: credits to one account", grouped, "/s", "one at a time", alone, creditsRatioMin)
 	return nil
 }

@@ -40,7 +40,7 @@ func (r *run) postgres(ctx context.Context) error {
 	}
 	path, err := findPgbench(pgbench)
 	if err != nil {
-		r.plain("PostgreSQL: credits to one account", rate, "/s")
+		r.plain("PostgreSQL: credits to one account", rate)
 		r.report.Skipped = append(r.report.Skipped, "the comparison with pgbench: "+err.Error())
 		return nil
 	}
@@ -49,7 +49,7 @@ func (r *run) postgres(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.plain("pgbench: updates of one row", hot, "/s")
+	r.plain("pgbench: updates of one row", hot)
 	r.compare("PostgreSQL: credits to one account", rate, "/s", "pgbench on one row", hot, creditsRatioMin)
 	return nil
 }
@@ -207,7 +207,7 @@ func freePort(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer l.Close() //nolint:errcheck // it was never used
+	defer l.Close()
 	tcp, ok := l.Addr().(*net.TCPAddr)
 	if !ok {
 		return 0, errors.New("bench: no TCP port")

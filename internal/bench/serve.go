@@ -78,7 +78,7 @@ func (r *run) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.plain("empty HTTP handler", empty, "/s")
+	r.plain("empty HTTP handler", empty)
 	r.compare("SQLite: GET /v1/balance", rate, "/s", "an empty handler", empty, 0)
 	last := &r.report.Rows[len(r.report.Rows)-1]
 	last.Goal, last.Reached = fmt.Sprintf("at least %d/s", balanceRateMin), rate >= balanceRateMin
@@ -112,8 +112,8 @@ func (r *run) emptyHandler(ctx context.Context) (float64, error) {
 		ReadHeaderTimeout: time.Second,
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }),
 	}
-	go server.Serve(l)   //nolint:errcheck // it ends when it is closed
-	defer server.Close() //nolint:errcheck // nothing is under way
+	go server.Serve(l) //nolint:errcheck // it ends when it is closed
+	defer server.Close()
 	return r.load(ctx, l.Addr().String(), "GET / HTTP/1.1\r\nHost: bench\r\n\r\n")
 }
 
@@ -150,7 +150,7 @@ func hammer(ctx context.Context, address string, request []byte, answers *atomic
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // it is over
+	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	in := bufio.NewReader(conn)
 	for {

@@ -21,12 +21,12 @@ type Clock struct {
 	moved chan struct{} // closed at the next Raise
 }
 
-// New returns a clock whose business time is real time, until [Clock.Raise]. A nil real means the machine's clock.
-func New(real func() time.Time) *Clock {
-	if real == nil {
-		real = time.Now
+// New returns a clock whose business time is real time, until [Clock.Raise]. A nil source means the machine's clock.
+func New(source func() time.Time) *Clock {
+	if source == nil {
+		source = time.Now
 	}
-	return &Clock{real: real, moved: make(chan struct{})}
+	return &Clock{real: source, moved: make(chan struct{})}
 }
 
 // Now returns business time in UTC.

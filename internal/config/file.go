@@ -136,7 +136,7 @@ func readBounded(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, fileBytesMax+1))
 	if err == nil && len(content) > fileBytesMax {
 		err = fmt.Errorf("%s is larger than %d bytes", path, fileBytesMax)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,8 +149,8 @@ func (f *Frame) caller(r *http.Request) (client netip.Addr, secure bool) {
 	}
 	secure = secure || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 	hops := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
-	for i := len(hops) - 1; i >= 0; i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+	for _, text := range slices.Backward(hops) {
+		hop, err := netip.ParseAddr(strings.TrimSpace(text))
 		if err != nil {
 			break
 		}

@@ -3,6 +3,7 @@
 package id
 
 import (
+	"bytes"
 	"database/sql/driver"
 	"encoding/binary"
 	"encoding/hex"
@@ -25,7 +26,7 @@ var Max = ID{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0
 func (x ID) IsZero() bool { return x == ID{} }
 
 // Compare orders identifiers by the time at which they were made.
-func (x ID) Compare(y ID) int { return strings.Compare(string(x[:]), string(y[:])) }
+func (x ID) Compare(y ID) int { return bytes.Compare(x[:], y[:]) }
 
 // Time returns the moment at which x was made, to the microsecond.
 func (x ID) Time() time.Time {

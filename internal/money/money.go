@@ -67,10 +67,10 @@ func ParseBRL(s string) (BRL, error) {
 }
 
 // String returns the amount with both decimals, such as 10.50.
-func (a BRL) String() string { return string(appendUnits(nil, int64(a), brlDecimals)) }
+func (a BRL) String() string { return format(int64(a), brlDecimals) }
 
 // MarshalJSON writes the amount as a JSON number from its digits.
-func (a BRL) MarshalJSON() ([]byte, error) { return appendUnits(nil, int64(a), brlDecimals), nil }
+func (a BRL) MarshalJSON() ([]byte, error) { return []byte(format(int64(a), brlDecimals)), nil }
 
 // Amount returns a with its currency.
 func (a BRL) Amount() Amount { return Amount{CurrencyBRL, int64(a)} }
@@ -85,10 +85,10 @@ func ParseUSDT(s string) (USDT, error) {
 }
 
 // String returns the amount with all six decimals, such as 10.500000.
-func (a USDT) String() string { return string(appendUnits(nil, int64(a), usdtDecimals)) }
+func (a USDT) String() string { return format(int64(a), usdtDecimals) }
 
 // MarshalJSON writes the amount as a JSON number from its digits.
-func (a USDT) MarshalJSON() ([]byte, error) { return appendUnits(nil, int64(a), usdtDecimals), nil }
+func (a USDT) MarshalJSON() ([]byte, error) { return []byte(format(int64(a), usdtDecimals)), nil }
 
 // Amount returns a with its currency.
 func (a USDT) Amount() Amount { return Amount{CurrencyUSDT, int64(a)} }
@@ -110,7 +110,7 @@ func ParseAmount(c Currency, s string) (Amount, error) {
 }
 
 // String returns the digits without the currency, such as 10.50.
-func (a Amount) String() string { return string(appendUnits(nil, a.Units, a.Currency.decimals())) }
+func (a Amount) String() string { return format(a.Units, a.Currency.decimals()) }
 
 // digitsMax bounds the text of a number; 9999999999.990000 needs far fewer.
 const digitsMax = 64
@@ -191,19 +191,16 @@ func allDigits(s string) bool {
 	return s != ""
 }
 
-// appendUnits appends units of 10^-decimals as a decimal number.
-func appendUnits(b []byte, units int64, decimals int) []byte {
-	u := uint64(units)
+// format writes units of 10^-decimals as a decimal number.
+func format(units int64, decimals int) string {
+	sign, u := "", uint64(units)
 	if units < 0 {
-		b = append(b, '-')
-		u = -u
+		sign, u = "-", -u
 	}
 	digits := strconv.FormatUint(u, 10)
 	if pad := decimals + 1 - len(digits); pad > 0 {
 		digits = strings.Repeat("0", pad) + digits
 	}
 	point := len(digits) - decimals
-	b = append(b, digits[:point]...)
-	b = append(b, '.')
-	return append(b, digits[point:]...)
+	return sign + digits[:point] + "." + digits[point:]
 }
