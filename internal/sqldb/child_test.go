@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Some failures take a process with them, or must come from another one. For those the test program runs itself, with
@@ -104,12 +105,14 @@ func childCommit(path string) error {
 	}
 	w := db.d.(*liteDriver).writer
 	w.ageMax = forever
-	told := map[string]chan error{}
-	begin := func(name string, f func(context.Context, *Tx) error) {
-		told[name] = make(chan error, 1)
-		go func() { told[name] <- db.Write(ctx, f) }()
+	began := time.Now()
+	told := map[string]<-chan error{}
+	begin := func(f func(context.Context, *Tx) error) <-chan error {
+		answer := make(chan error, 1)
+		go func() { answer <- db.Write(ctx, f) }()
+		return answer
 	}
-	begin("leader", func(ctx context.Context, tx *Tx) error {
+	told["leader"] = begin(func(ctx context.Context, tx *Tx) error {
 		for w.inLine() < 2 {
 			runtime.Gosched()
 		}
@@ -119,7 +122,7 @@ func childCommit(path string) error {
 		runtime.Gosched()
 	}
 	for _, name := range []string{"a", "b"} {
-		begin(name, func(ctx context.Context, tx *Tx) error { return insert(ctx, tx, name) })
+		told[name] = begin(func(ctx context.Context, tx *Tx) error { return insert(ctx, tx, name) })
 	}
 	for _, name := range []string{"leader", "a", "b"} {
 		fmt.Println(name, meaning(<-told[name]))
@@ -128,6 +131,7 @@ func childCommit(path string) error {
 	fmt.Println("ping", meaning(db.Ping(ctx)))
 	_, err = One(ctx, db, Scalar[string], `SELECT who FROM note WHERE who = $1`, "before")
 	fmt.Println("read", meaning(err))
+	fmt.Println("at once", time.Since(began) < writeTimeMax/2)
 	db.Close()
 	return nil
 }

@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ import (
 //
 // Functions run in the goroutines of their owners, so that a panic or runtime.Goexit unwinds the one that caused it.
 //
-// Three things break a group. A function that fails is undone by its savepoint: nobody else notices. A failure after
-// which SQLite has rolled back the whole transaction (disk full, out of memory, RAISE(ROLLBACK)) shows in the savepoint
+// Three things can go wrong. A function that fails is undone by its savepoint: nobody else notices. It is told only after
+// the COMMIT, because it may have failed over a neighbour's row that is not durable before. A failure after which SQLite has rolled back the whole transaction (disk full, out of memory, RAISE(ROLLBACK)) shows in the savepoint
 // being gone: the group is dissolved and every other function runs again in a transaction of its own. A COMMIT that
 // fails leaves open what is durable: all are told ErrCommitUnknown, and this process never writes again, because only
 // reopening the file can tell.
@@ -65,7 +66,8 @@ type report int
 
 const (
 	ranWell   report = iota // its work is in the transaction
-	ranBadly                // its work is undone
+	ranBadly                // it failed, and its work is undone
+	ranAway                 // it panicked or called Goexit: its work is undone, and nobody waits for an answer
 	ranToRuin               // the whole transaction is gone
 )
 
@@ -119,16 +121,18 @@ func (w *writer) write(start, ctx context.Context, tx *Tx, f func(context.Contex
 		}
 		o = <-me.orders
 	}
+	var ran error // how f ended
 	for ; ; o = <-me.orders {
 		switch o.do {
 		case lead:
 			return w.lead(ctx, run, me.alone)
 		case runSaved:
-			if err := w.runSaved(ctx, me, run); err != nil {
-				return err
+			var end report
+			if end, ran = w.runSaved(ctx, me, run); end == ranToRuin {
+				return ran
 			}
 		case settle:
-			return o.err
+			return cmp.Or(o.err, ran)
 		}
 	}
 }
@@ -143,7 +147,7 @@ func (w *writer) lead(ctx context.Context, run func() error, alone bool) error {
 		var group []*waiter
 		whole := true
 		if !alone {
-			group, whole = w.gather(ctx)
+			group, whole = w.gather()
 		}
 		if whole {
 			err := w.commit(ctx)
@@ -180,7 +184,7 @@ func (w *writer) runFirst(ctx context.Context, run func() error) error {
 }
 
 // gather lets waiting writers join the transaction and returns those who did, and whether it still exists.
-func (w *writer) gather(ctx context.Context) (group []*waiter, whole bool) {
+func (w *writer) gather() (group []*waiter, whole bool) {
 	for started := time.Now(); len(group) < groupMax-1 && time.Since(started) < w.ageMax; {
 		next := w.next()
 		if next == nil {
@@ -188,9 +192,9 @@ func (w *writer) gather(ctx context.Context) (group []*waiter, whole bool) {
 		}
 		next.orders <- order{do: runSaved}
 		switch <-next.reports {
-		case ranWell:
+		case ranWell, ranBadly:
 			group = append(group, next)
-		case ranBadly:
+		case ranAway:
 		case ranToRuin:
 			return group, false
 		}
@@ -199,28 +203,26 @@ func (w *writer) gather(ctx context.Context) (group []*waiter, whole bool) {
 }
 
 // runSaved runs a waiting writer's function between its neighbours' and reports how it ended.
-func (w *writer) runSaved(ctx context.Context, me *waiter, run func() error) error {
-	end := ranToRuin
+func (w *writer) runSaved(ctx context.Context, me *waiter, run func() error) (end report, err error) {
+	end = ranToRuin
 	defer func() { me.reports <- end }()
 	if err := w.do(ctx, `SAVEPOINT one`); err != nil {
-		return err
+		return end, err
 	}
+	end = ranAway
 	defer func() {
-		if end == ranWell {
-			return
-		}
-		if w.do(ctx, `ROLLBACK TO one`) == nil && w.do(ctx, `RELEASE one`) == nil {
-			end = ranBadly
+		if end != ranWell && (w.do(ctx, `ROLLBACK TO one`) != nil || w.do(ctx, `RELEASE one`) != nil) {
+			end = ranToRuin
 		}
 	}()
-	if err := run(); err != nil {
-		return err
-	}
-	if err := w.do(ctx, `RELEASE one`); err != nil {
-		return err
+	if err = run(); err == nil {
+		err = w.do(ctx, `RELEASE one`)
 	}
 	end = ranWell
-	return nil
+	if err != nil {
+		end = ranBadly
+	}
+	return end, err
 }
 
 // next takes the writer that has waited longest out of the line, or nil.

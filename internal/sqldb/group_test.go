@@ -271,12 +271,14 @@ func TestGroup(t *testing.T) {
 			_, err := tx.Exec(ctx, `UPDATE note SET body = zeroblob(1000000) WHERE who = 'bad'`)
 			return err
 		}},
-		{name: "fails at COMMIT", runs: map[string]int{"leader": 2, "a": 2, "bad": 2, "c": 2},
+		{
+			name: "fails at COMMIT", runs: map[string]int{"leader": 2, "a": 2, "bad": 2, "c": 2},
 			told: "constraint failed: FOREIGN KEY constraint failed (787)", bad: func(ctx context.Context, tx *Tx) error {
 				_ = insert(ctx, tx, "bad")
 				_, err := tx.Exec(ctx, `INSERT INTO child VALUES ('nobody')`)
 				return err
-			}},
+			},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -315,6 +317,44 @@ func TestGroup(t *testing.T) {
 				t.Errorf("a later write: %v", err)
 			}
 		})
+	}
+}
+
+// A function that fails over a neighbour's row is told so when that row is durable, never before: its caller looks for the
+// row at once.
+func TestGroupConflictIsToldWhenDurable(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	full, held := make(chan struct{}), make(chan struct{})
+	leader := l.begin(t.Context(), func(ctx context.Context, tx *Tx) error {
+		<-full
+		return insert(ctx, tx, "same")
+	})
+	l.await("the leader", func() bool { return l.w.isBusy() })
+	loser := l.begin(t.Context(), func(ctx context.Context, tx *Tx) error { return insert(ctx, tx, "same") })
+	l.await("the loser in line", func() bool { return l.w.inLine() == 1 })
+	last := l.begin(t.Context(), func(ctx context.Context, tx *Tx) error {
+		<-held // the group cannot end before this
+		return insert(ctx, tx, "last")
+	})
+	l.await("the last in line", func() bool { return l.w.inLine() == 2 })
+	close(full)
+	l.await("the last to run", func() bool { return l.w.inLine() == 0 })
+	select {
+	case o := <-loser:
+		t.Fatalf("told %v before the row is durable", o)
+	default:
+	}
+	close(held)
+	if o := <-loser; !errors.Is(o.err, ErrConflict) {
+		t.Errorf("the loser was told %v", o)
+	}
+	found, err := One(t.Context(), l.db, Scalar[string], `SELECT who FROM note WHERE who = 'same'`)
+	if err != nil || found != "same" {
+		t.Errorf("the winner's row cannot be read: %v", err)
+	}
+	if a, b := <-leader, <-last; a.err != nil || b.err != nil {
+		t.Errorf("its neighbours were told %v and %v", a, b)
 	}
 }
 
@@ -559,7 +599,7 @@ func TestCommitFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "leader unknown\na unknown\nb unknown\nlater unavailable\nping unavailable\nread well\n"
+	want := "leader unknown\na unknown\nb unknown\nlater unavailable\nping unavailable\nread well\nat once true\n"
 	if diff := cmp.Diff(want, string(out)); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}

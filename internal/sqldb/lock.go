@@ -106,7 +106,8 @@ func (s *locks) forget(l *Lock) {
 // lockSession is one connection to PostgreSQL that holds the locks of this process, so that they end with it. Requests
 // that come while a round trip is under way share the next one.
 type lockSession struct {
-	config *pgx.ConnConfig
+	config  *pgx.ConnConfig
+	timeMax time.Duration // of a round trip
 
 	mu      sync.Mutex
 	busy    bool // a caller is in a round trip
@@ -180,28 +181,28 @@ func (s *lockSession) call(ctx context.Context, me *lockCall) error {
 	}
 	s.waiting, s.busy = nil, false
 	if s.closed {
-		s.disconnect()
+		s.disconnect(ctx)
 	}
 	return me.err
 }
 
 func (s *lockSession) roundTrip(ctx context.Context, round []*lockCall) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeMax)
+	ctx, cancel := context.WithTimeout(ctx, s.timeMax)
 	defer cancel()
 	err := s.attempt(ctx, round)
 	if err != nil {
-		s.disconnect() // PostgreSQL frees all that it held
+		s.disconnect(ctx) // PostgreSQL frees all that it held
 		return failure(ErrUnavailable, err)
 	}
 	return nil
 }
 
 // disconnect is for the caller that is busy, or when none is.
-func (s *lockSession) disconnect() {
+func (s *lockSession) disconnect(ctx context.Context) {
 	if s.conn == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = s.conn.Close(ctx)
 	s.conn = nil
@@ -274,7 +275,7 @@ func (s *lockSession) close() {
 	defer s.mu.Unlock()
 	s.closed = true
 	if !s.busy {
-		s.disconnect()
+		s.disconnect(context.Background())
 	}
 }
 
@@ -290,7 +291,7 @@ func (db *DB) Claim() (release func(), err error) {
 		return nil, fmt.Errorf("sqldb: cannot claim %s: %w", db.path, err)
 	}
 	// A file of its own: SQLite's own locks on the database are per process, and closing any descriptor of it drops them.
-	f, err := os.OpenFile(path+".serving", os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path+".serving", os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the operator names the file
 	if err != nil {
 		return nil, fmt.Errorf("sqldb: cannot claim %s: %w", db.path, err)
 	}

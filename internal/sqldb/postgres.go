@@ -56,7 +56,7 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 		pool.Close()
 		return nil, fmt.Errorf("sqldb: PostgreSQL does not answer: %w", pgError(err))
 	}
-	return &pgDriver{pool, &lockSession{config: config.ConnConfig.Copy()}}, nil
+	return &pgDriver{pool, &lockSession{config: config.ConnConfig.Copy(), timeMax: connectTimeMax}}, nil
 }
 
 func (d *pgDriver) close() {
@@ -70,15 +70,31 @@ func (d *pgDriver) detach(ctx context.Context, deadline time.Time) (context.Cont
 	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
 }
 
-func (d *pgDriver) lock(ctx context.Context, keys []int64) error   { return d.locks.take(ctx, keys) }
+func (d *pgDriver) lock(ctx context.Context, keys []int64) error { return d.locks.take(ctx, keys) }
+
 func (d *pgDriver) unlock(ctx context.Context, keys []int64) error { return d.locks.free(ctx, keys) }
 
+// readAttempts is how often a query outside a transaction is asked.
+const readAttempts = 3
+
+// query asks again when a connection of the pool turns out to be dead: all of them are after a restart of the server. A
+// read has no effects, so that nothing can happen twice unless a row was handed out.
 func (d *pgDriver) query(ctx context.Context, sql string, args []any, each func(Row) error) error {
-	rows, err := d.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return pgError(err)
+	for attempt := 1; ; attempt++ {
+		handed := false
+		rows, err := d.pool.Query(ctx, sql, args...)
+		if err == nil {
+			err = eachRow(rows, func(r Row) error {
+				handed = true
+				return each(r)
+			})
+		} else {
+			err = pgError(err)
+		}
+		if err == nil || handed || attempt == readAttempts || !errors.Is(err, errTransient) {
+			return err
+		}
 	}
-	return eachRow(rows, each)
 }
 
 func (d *pgDriver) write(start, ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
@@ -88,9 +104,6 @@ func (d *pgDriver) write(start, ctx context.Context, tx *Tx, f func(context.Cont
 	}
 	// A connection that is released inside a transaction is closed by the pool: that is what a panic in f leads to.
 	defer conn.Release()
-	if err := start.Err(); err != nil {
-		return err
-	}
 	s := &pgSession{conn: conn.Conn(), begin: beginWrite}
 	err = tx.run(ctx, s, f)
 	if err == nil {
@@ -213,6 +226,11 @@ func (s *pgSession) commit(ctx context.Context) error {
 			err = closeErr
 		}
 	}
+	return committed(tag, err)
+}
+
+// committed returns nil, ErrCommitUnknown, or why it is certain that COMMIT did not happen.
+func committed(tag pgconn.CommandTag, err error) error {
 	var answer *pgconn.PgError
 	var unsent pgx.ErrPreprocessingBatch
 	switch {

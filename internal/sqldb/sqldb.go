@@ -181,7 +181,7 @@ func (db *DB) WriteWithin(ctx context.Context, limit time.Duration, f func(ctx c
 			started = true // from now on only the deadline counts
 			rest, cancelRest := context.WithDeadlineCause(context.WithoutCancel(ctx), deadline, errNoTurn)
 			defer cancelRest()
-			start = rest
+			start = rest //nolint:fatcontext // once
 		}
 
 		var pause time.Duration
@@ -274,7 +274,7 @@ type Tx struct {
 func (tx *Tx) AfterCommit(f func()) { tx.after = append(tx.after, f) }
 
 // Queue runs a statement whose answer is not wanted. On PostgreSQL it travels with the next statement or with COMMIT, so
-// its failure may come from that one.
+// its failure may come from that one, and until then its arguments must stay as they are.
 func (tx *Tx) Queue(ctx context.Context, sql string, args ...any) {
 	if tx.writable() == nil {
 		tx.err = tx.s.queue(tx.context(ctx), sql, args)

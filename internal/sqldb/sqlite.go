@@ -24,7 +24,7 @@ type liteDriver struct {
 }
 
 func openLite(ctx context.Context, path string) (*liteDriver, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	if info, err := os.Stat(path); err == nil && info.IsDir() { //nolint:gosec // the operator names the file
 		return nil, fmt.Errorf("sqldb: %s is a folder, not a database file", path)
 	}
 	// Without an explicit busy_timeout first, switching to WAL could itself fail while another process works.
@@ -137,7 +137,12 @@ func (r *readers) take(ctx context.Context) (*liteConn, error) {
 		r.mu.Unlock()
 		return c, nil
 	}
+	closed := r.closed
 	r.mu.Unlock()
+	if closed {
+		<-r.slots
+		return nil, failure(ErrUnavailable, sql.ErrConnDone)
+	}
 	c, err := openLiteConn(context.WithoutCancel(ctx), r.pool)
 	if err != nil {
 		<-r.slots
@@ -230,7 +235,7 @@ func (c *liteConn) exec(ctx context.Context, text string, args []any) (int64, er
 		return 0, err
 	}
 	ctx = withoutCancel(ctx)
-	stmt, err := c.prepare(ctx, text)
+	stmt, err := c.prepare(ctx, text) //nolint:sqlclosecheck // kept
 	if err != nil {
 		return 0, c.error(err)
 	}
@@ -247,7 +252,7 @@ func (c *liteConn) query(ctx context.Context, text string, args []any, each func
 		return err
 	}
 	free := withoutCancel(ctx)
-	stmt, err := c.prepare(free, text)
+	stmt, err := c.prepare(free, text) //nolint:sqlclosecheck // kept
 	if err != nil {
 		return c.error(err)
 	}
@@ -255,7 +260,7 @@ func (c *liteConn) query(ctx context.Context, text string, args []any, each func
 	if err != nil {
 		return c.error(err)
 	}
-	defer rows.Close() //nolint:errcheck // Err tells
+	defer rows.Close()
 	for rows.Next() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -307,8 +312,7 @@ func liteText(text string) string { return liteDropped.Replace(text) }
 
 // liteCode returns SQLite's extended code of a failure, or 0 when it is none of SQLite's.
 func liteCode(err error) int {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code()
 	}
 	return 0

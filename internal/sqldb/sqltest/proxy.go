@@ -1,13 +1,15 @@
 package sqltest
 
 import (
+	"encoding/binary"
 	"net"
 	"net/url"
 	"sync"
 	"testing"
 )
 
-// Proxy stands between a client and PostgreSQL and loses what it is told to lose. Make it with [NewProxy].
+// Proxy stands between a client and PostgreSQL and loses what it is told to lose. It always loses the client's requests to
+// cancel what it no longer waits for: a network that breaks may lose them too. Make it with [NewProxy].
 type Proxy struct {
 	URL string // of the database, through the proxy
 
@@ -16,10 +18,14 @@ type Proxy struct {
 
 	mu    sync.Mutex
 	links map[*link]bool
-	next  fate          // of the next bytes that a client sends
+	next  fate          // of the next bytes that a client sends, but for those it skips
+	skip  int           // how often clients may still send before that
 	held  chan struct{} // clients wait until it is closed; nil when they need not
 	sent  int
 	down  bool
+
+	refusing bool
+	refused  int
 }
 
 // fate is what happens to bytes from a client.
@@ -60,18 +66,27 @@ func NewProxy(tb testing.TB, address string) *Proxy {
 }
 
 // CutBefore makes the next bytes from a client be lost, and cuts their connection.
-func (p *Proxy) CutBefore() { p.decide(cutBefore) }
+func (p *Proxy) CutBefore() { p.decide(cutBefore, 0) }
+
+// CutBeforeSkipping is [Proxy.CutBefore] after clients have sent so often.
+func (p *Proxy) CutBeforeSkipping(skip int) { p.decide(cutBefore, skip) }
+
+// CutAfterSkipping is [Proxy.CutAfter] after clients have sent so often.
+func (p *Proxy) CutAfterSkipping(skip int) { p.decide(cutAfter, skip) }
+
+// Pass takes back what was decided about bytes that have not come.
+func (p *Proxy) Pass() { p.decide(pass, 0) }
 
 // CutAfter lets the next bytes from a client pass, awaits the answer, loses it and cuts the connection.
-func (p *Proxy) CutAfter() { p.decide(cutAfter) }
+func (p *Proxy) CutAfter() { p.decide(cutAfter, 0) }
 
 // Sever lets the next bytes from a client pass and cuts its side at once: the server works on and knows nothing of it.
-func (p *Proxy) Sever() { p.decide(sever) }
+func (p *Proxy) Sever() { p.decide(sever, 0) }
 
-func (p *Proxy) decide(f fate) {
+func (p *Proxy) decide(f fate, skip int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.next = f
+	p.next, p.skip = f, skip
 }
 
 // Hold stops all bytes from clients until release is called.
@@ -88,6 +103,24 @@ func (p *Proxy) Hold() (release func()) {
 			close(held)
 		}
 	}
+}
+
+// Refuse ends new connections as they come, until accept is called.
+func (p *Proxy) Refuse() (accept func()) {
+	refuse := func(yes bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.refusing = yes
+	}
+	refuse(true)
+	return func() { refuse(false) }
+}
+
+// Refused returns how many connections came while they were refused.
+func (p *Proxy) Refused() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
 }
 
 // Sent returns how often clients have sent something.
@@ -128,7 +161,10 @@ func (p *Proxy) accept() {
 		}
 		l := &link{client: client, server: server}
 		p.mu.Lock()
-		if p.down {
+		if p.refusing {
+			p.refused++
+		}
+		if p.down || p.refusing {
 			l.close()
 		}
 		p.links[l] = true
@@ -142,7 +178,7 @@ func (p *Proxy) requests(l *link) {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := l.client.Read(b)
-		if err != nil {
+		if err != nil || isCancel(b[:n]) {
 			break
 		}
 		switch p.ask(l) {
@@ -164,6 +200,12 @@ func (p *Proxy) requests(l *link) {
 	l.close()
 }
 
+// isCancel reports whether b is PostgreSQL's CancelRequest: its length, its code, a process and its secret.
+func isCancel(b []byte) bool {
+	const length, code = 16, 80877102
+	return len(b) == length && binary.BigEndian.Uint32(b) == length && binary.BigEndian.Uint32(b[4:]) == code
+}
+
 // ask returns the fate of bytes that have just come.
 func (p *Proxy) ask(l *link) fate {
 	p.mu.Lock()
@@ -177,7 +219,11 @@ func (p *Proxy) ask(l *link) fate {
 	defer p.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.next != pass {
+	switch {
+	case p.next == pass:
+	case p.skip > 0:
+		p.skip--
+	default:
 		l.fate, p.next = p.next, pass
 	}
 	return l.fate

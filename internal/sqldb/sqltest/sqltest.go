@@ -89,11 +89,11 @@ func Postgres(tb testing.TB) string {
 // test programs that come later, as long as the tables are the same.
 func template(tb testing.TB) string {
 	tb.Helper()
-	print, err := schema.Fingerprint()
+	fingerprint, err := schema.Fingerprint()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	name := "ponte_template_" + print[:12]
+	name := "ponte_template_" + fingerprint[:12]
 	templates.Lock()
 	defer templates.Unlock()
 	if templates.made[name] {
@@ -175,7 +175,7 @@ func withServer(tb testing.TB, f func(ctx context.Context, conn *pgx.Conn)) {
 	if err != nil {
 		tb.Fatalf("sqltest: %v", err)
 	}
-	defer conn.Close(ctx) //nolint:errcheck // the test is over
+	defer conn.Close(ctx)
 	f(ctx, conn)
 }
 

@@ -1,0 +1,67 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// What the external tests need to see.
+var (
+	ErrReadOnly = errReadOnly
+	ErrRowsOpen = errRowsOpen
+	ErrEnded    = errEnded
+	ErrText     = errText
+)
+
+const ConnectionsMax = connectionsMax
+
+// SetLockTime makes locks age by now.
+func (db *DB) SetLockTime(now func() time.Time) { db.locks.now = now }
+
+// LocksInLine returns how many calls wait for the next round trip of the lock session.
+func (db *DB) LocksInLine() int {
+	s := db.d.(*pgDriver).locks
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting)
+}
+
+// SetLockTimeMax bounds the round trips of the lock session.
+func (db *DB) SetLockTimeMax(d time.Duration) { db.d.(*pgDriver).locks.timeMax = d }
+
+// CommitFailed commits a transaction although a statement in it has failed, as Write never would.
+func (db *DB) CommitFailed(ctx context.Context, sql string) error {
+	conn, err := db.d.(*pgDriver).pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	s := &pgSession{conn: conn.Conn(), begin: beginWrite}
+	if _, err := s.exec(ctx, sql, nil); err == nil {
+		return errors.New("the statement did not fail")
+	}
+	return s.commit(ctx)
+}
+
+// Closed returns how many connections were closed, of those that serve Read and queries, and on PostgreSQL also Write.
+func (db *DB) Closed() int64 {
+	switch d := db.d.(type) {
+	case *pgDriver:
+		return d.pool.Stat().NewConnsCount() - int64(d.pool.Stat().TotalConns())
+	case *liteDriver:
+		return d.readers.pool.Stats().MaxIdleClosed
+	}
+	return 0
+}
+
+// Idle reports whether every connection is back in its pool.
+func (db *DB) Idle() bool {
+	switch d := db.d.(type) {
+	case *pgDriver:
+		return d.pool.Stat().AcquiredConns() == 0
+	case *liteDriver:
+		return len(d.readers.slots) == 0 && !d.writer.isBusy()
+	}
+	return false
+}
