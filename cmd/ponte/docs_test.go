@@ -81,9 +81,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 	t.Parallel()
 	operating := read(t, "docs/operating.md")
 	for _, part := range []any{config.Store{}, config.Serve{}} {
-		fields := reflect.TypeOf(part)
-		for i := range fields.NumField() {
-			field := fields.Field(i)
+		for field := range reflect.TypeOf(part).Fields() {
 			name := field.Tag.Get("name")
 			if name == "" {
 				name = strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(field.Name, "$1-$2"))
@@ -108,8 +106,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 // commandPaths returns every command of a struct of commands.
 func commandPaths(of reflect.Type, prefix string) []string {
 	var out []string
-	for i := range of.NumField() {
-		field := of.Field(i)
+	for field := range of.Fields() {
 		if _, ok := field.Tag.Lookup("cmd"); !ok {
 			continue
 		}

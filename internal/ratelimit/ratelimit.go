@@ -97,7 +97,7 @@ type Verdict struct {
 	RetryAfter time.Duration // how long until Reset if it may not; 0 if it may
 }
 
-// New returns a limiter for the keys of db. nodes tells how many nodes serve db, this one included; a wrong number
+// New returns a limiter for the keys of db. nodes tells at once how many nodes serve db, this one included; a wrong number
 // makes tokens go round more slowly, it never lets more requests through.
 func New(db *sqldb.DB, clock *clock.Clock, nodes func() int) *Limiter {
 	l := &Limiter{db: db, clock: clock, nodes: nodes, shared: db.IsPostgres(), round: StepEvery, seed: maphash.MakeSeed()}

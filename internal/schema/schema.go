@@ -111,7 +111,7 @@ const (
 	insertVersion  = `INSERT INTO schema_version (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)`
 	selectVersions = `SELECT version, name, checksum FROM schema_version ORDER BY version LIMIT 10000`
 
-	countVersions  = `SELECT COUNT(*) FROM schema_version`
+	countVersions = `SELECT COUNT(*) FROM schema_version`
 
 	// One migrator at a time; the others wait and then find nothing to do. The number means nothing.
 	lockMigrations = `SELECT pg_advisory_xact_lock(7083021)`

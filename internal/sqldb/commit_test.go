@@ -392,7 +392,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// A network that is silent ends a read with its context.
+// A network that is silent ends a read with its context, and does not keep a process from ending.
 func TestReadSilent(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
@@ -402,6 +402,12 @@ func TestReadSilent(t *testing.T) {
 	if _, err := sqldb.One(ctx, w.db, sqldb.Scalar[int64], selectClock, "counter"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
+	began := time.Now()
+	w.db.Close()
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("to close took %v", took)
+	}
+	w.Down()
 }
 
 // Two transactions that wait for each other: PostgreSQL ends one, and it runs again.

@@ -135,8 +135,7 @@ func (s *lockSession) free(ctx context.Context, keys []int64) error {
 
 const lockRoundMax = 256 // calls that share a round trip
 
-// call takes part in a round trip. It waits for at most two: the one under way and its own. When one fails, so do all
-// who wait.
+// call takes part in a round trip. It waits for the one under way and for its own; when one fails, so do all who wait.
 func (s *lockSession) call(ctx context.Context, me *lockCall) error {
 	s.mu.Lock()
 	if s.closed {
@@ -163,7 +162,7 @@ func (s *lockSession) call(ctx context.Context, me *lockCall) error {
 	defer s.mu.Unlock()
 	if err != nil {
 		// The session is gone, and with it what they would free.
-		round = append(round, s.waiting...)
+		round = slices.Concat(round, s.waiting)
 		s.waiting = nil
 		for _, c := range round {
 			c.err = err
@@ -189,7 +188,13 @@ func (s *lockSession) call(ctx context.Context, me *lockCall) error {
 func (s *lockSession) roundTrip(ctx context.Context, round []*lockCall) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeMax)
 	defer cancel()
+	kept := s.conn != nil
 	err := s.attempt(ctx, round)
+	if err != nil && kept && ctx.Err() == nil {
+		// It may have been dead for long, such as after a restart of the database; that is no reason to fail.
+		s.disconnect(ctx)
+		err = s.attempt(ctx, round)
+	}
 	if err != nil {
 		s.disconnect(ctx) // PostgreSQL frees all that it held
 		return failure(ErrUnavailable, err)
@@ -218,6 +223,7 @@ func (s *lockSession) attempt(ctx context.Context, round []*lockCall) error {
 	}
 	var take, free []int64
 	for _, c := range round {
+		c.err = nil
 		if c.free {
 			free = append(free, c.keys...)
 		} else {

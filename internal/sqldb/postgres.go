@@ -20,6 +20,7 @@ const (
 	beginRead  = "begin isolation level repeatable read read only"
 
 	connectTimeMax  = 5 * time.Second
+	closeTimeMax    = 2 * time.Second
 	rollbackTimeMax = time.Second // then the connection is closed, which rolls back as well
 )
 
@@ -61,7 +62,17 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 
 func (d *pgDriver) close() {
 	d.locks.close()
-	d.pool.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		d.pool.Close()
+	}()
+	timer := time.NewTimer(closeTimeMax)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C: // pgx says goodbye for fifteen seconds where nobody answers
+	}
 }
 
 func (d *pgDriver) down() error { return nil }

@@ -36,7 +36,7 @@ func TestCommitted(t *testing.T) {
 		"cancelled by ourselves":      {err: context.Canceled, want: ErrCommitUnknown},
 		"answer that makes no sense":  {err: errors.New("unexpected message"), want: ErrCommitUnknown},
 		"argument that does not fit":  {err: pgx.ErrPreprocessingBatch{}, want: pgx.ErrPreprocessingBatch{}},
-		"connection closed before it": {err: &neverSent{}, want: errTransient},
+		"connection closed before it": {err: &neverSentError{}, want: errTransient},
 	}
 	for name, test := range tests {
 		err := committed(pgconn.NewCommandTag(test.tag), test.err)
@@ -51,11 +51,11 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-// neverSent is what pgx says of a connection that it could not use.
-type neverSent struct{}
+// neverSentError is what pgx says of a connection that it could not use.
+type neverSentError struct{}
 
-func (neverSent) Error() string     { return "conn closed" }
-func (neverSent) SafeToRetry() bool { return true }
+func (neverSentError) Error() string     { return "conn closed" }
+func (neverSentError) SafeToRetry() bool { return true }
 
 func TestPgError(t *testing.T) {
 	t.Parallel()

@@ -5,8 +5,8 @@ CREATE TABLE account (
     name               TEXT    NOT NULL,             -- as people call it
     document           TEXT,                         -- CPF or CNPJ of its owner, as given
     created_at         BIGINT  NOT NULL,             -- microseconds UTC
-    status             TEXT    NOT NULL CHECK (status IN ('active', 'under_review', 'banned')),
-    kyc                TEXT    NOT NULL CHECK (kyc IN ('approved', 'pending')),
+    status             TEXT    NOT NULL CHECK (status IN ('active', 'under_review', 'banned')), -- only an active one is served
+    kyc                TEXT    NOT NULL CHECK (kyc IN ('approved', 'pending')), -- whether its owner is known
     api_cashin         BOOLEAN NOT NULL,             -- may create charges by API
     api_cashout        BOOLEAN NOT NULL,             -- may create payouts by API
     api_payout         BOOLEAN NOT NULL,             -- may create crypto payouts by API
@@ -42,8 +42,8 @@ CREATE TABLE ip_block (
 
 -- Half-empty pages, so that an update finds room beside the old row and leaves the index alone.
 CREATE TABLE balance (
-    account_id BIGINT NOT NULL,
-    currency   TEXT COLLATE "C" NOT NULL,
+    account_id BIGINT NOT NULL, -- whose it is
+    currency   TEXT COLLATE "C" NOT NULL, -- BRL or USDT
     book       TEXT COLLATE "C" NOT NULL, -- available, pending, blocked or in_transit
     amount     BIGINT NOT NULL, -- what is folded; the balance is this and the deltas that wait
     last_id    UUID   NOT NULL, -- the latest transfer that is folded in
@@ -52,9 +52,9 @@ CREATE TABLE balance (
 
 -- Rows live for a second: dead ones must go as fast, or every balance read wades through them.
 CREATE TABLE delta (
-    account_id BIGINT NOT NULL,
-    currency   TEXT COLLATE "C" NOT NULL,
-    book       TEXT COLLATE "C" NOT NULL,
+    account_id BIGINT NOT NULL, -- whose it is
+    currency   TEXT COLLATE "C" NOT NULL, -- BRL or USDT
+    book       TEXT COLLATE "C" NOT NULL, -- the one that is credited
     id         UUID   NOT NULL, -- of the transfer
     amount     BIGINT NOT NULL CHECK (amount > 0), -- a credit that waits to be folded
     PRIMARY KEY (account_id, currency, book, id)
@@ -62,9 +62,9 @@ CREATE TABLE delta (
 
 -- No foreign keys: each insert would take a share lock on the one row of a busy account.
 CREATE TABLE transfer (
-    account_id BIGINT NOT NULL,
+    account_id BIGINT NOT NULL, -- whose it is
     id         UUID   NOT NULL, -- ordered by time; tells when
-    currency   TEXT   NOT NULL,
+    currency   TEXT   NOT NULL, -- BRL or USDT
     source     TEXT   NOT NULL, -- the book that gives
     target     TEXT   NOT NULL, -- the book that takes
     amount     BIGINT NOT NULL CHECK (amount > 0), -- in the currency's smallest unit
@@ -105,3 +105,5 @@ CREATE UNLOGGED TABLE rate_window (
     granted    BIGINT  NOT NULL, -- of those, to whoever asked last
     starved    BOOLEAN NOT NULL  -- somebody asked and got none
 );
+
+CREATE INDEX rate_window_starved ON rate_window (prefix) WHERE starved;

@@ -5,8 +5,8 @@ CREATE TABLE account (
     name               TEXT    NOT NULL,             -- as people call it
     document           TEXT,                         -- CPF or CNPJ of its owner, as given
     created_at         INTEGER NOT NULL,             -- microseconds UTC
-    status             TEXT    NOT NULL CHECK (status IN ('active', 'under_review', 'banned')),
-    kyc                TEXT    NOT NULL CHECK (kyc IN ('approved', 'pending')),
+    status             TEXT    NOT NULL CHECK (status IN ('active', 'under_review', 'banned')), -- only an active one is served
+    kyc                TEXT    NOT NULL CHECK (kyc IN ('approved', 'pending')), -- whether its owner is known
     api_cashin         INTEGER NOT NULL CHECK (api_cashin IN (0, 1)),  -- may create charges by API
     api_cashout        INTEGER NOT NULL CHECK (api_cashout IN (0, 1)), -- may create payouts by API
     api_payout         INTEGER NOT NULL CHECK (api_payout IN (0, 1)),  -- may create crypto payouts by API
@@ -41,8 +41,8 @@ CREATE TABLE ip_block (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE balance (
-    account_id INTEGER NOT NULL,
-    currency   TEXT    NOT NULL,
+    account_id INTEGER NOT NULL, -- whose it is
+    currency   TEXT    NOT NULL, -- BRL or USDT
     book       TEXT    NOT NULL, -- available, pending, blocked or in_transit
     amount     INTEGER NOT NULL, -- what is folded; the balance is this and the deltas that wait
     last_id    BLOB    NOT NULL, -- the latest transfer that is folded in
@@ -50,18 +50,18 @@ CREATE TABLE balance (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE delta (
-    account_id INTEGER NOT NULL,
-    currency   TEXT    NOT NULL,
-    book       TEXT    NOT NULL,
+    account_id INTEGER NOT NULL, -- whose it is
+    currency   TEXT    NOT NULL, -- BRL or USDT
+    book       TEXT    NOT NULL, -- the one that is credited
     id         BLOB    NOT NULL, -- of the transfer
     amount     INTEGER NOT NULL CHECK (amount > 0), -- a credit that waits to be folded
     PRIMARY KEY (account_id, currency, book, id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE transfer (
-    account_id INTEGER NOT NULL,
+    account_id INTEGER NOT NULL, -- whose it is
     id         BLOB    NOT NULL, -- ordered by time; tells when
-    currency   TEXT    NOT NULL,
+    currency   TEXT    NOT NULL, -- BRL or USDT
     source     TEXT    NOT NULL, -- the book that gives
     target     TEXT    NOT NULL, -- the book that takes
     amount     INTEGER NOT NULL CHECK (amount > 0), -- in the currency's smallest unit
@@ -97,3 +97,5 @@ CREATE TABLE rate_window (
     granted    INTEGER NOT NULL,             -- of those, to whoever asked last
     starved    INTEGER NOT NULL CHECK (starved IN (0, 1)) -- somebody asked and got none
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX rate_window_starved ON rate_window (prefix) WHERE starved;
