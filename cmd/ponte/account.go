@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/app"
@@ -201,8 +202,8 @@ func (c *accountSet) Run(e *env) error {
 const reasonCharsMax = 500
 
 func checkReason(reason string) error {
-	if strings.TrimSpace(reason) == "" || len([]rune(reason)) > reasonCharsMax {
-		return fmt.Errorf("--reason: say why, in at most %d characters", reasonCharsMax)
+	if strings.TrimSpace(reason) == "" || len([]rune(reason)) > reasonCharsMax || strings.ContainsFunc(reason, unicode.IsControl) {
+		return fmt.Errorf("--reason: say why, in one line of at most %d characters", reasonCharsMax)
 	}
 	return nil
 }

@@ -9,11 +9,12 @@ import (
 )
 
 type doctorCommand struct {
-	config.Serve `embed:""`
+	Serve unchecked `embed:""`
 }
 
-// Validate is left to Run: what the configuration gets wrong is one of the findings.
-func (*doctorCommand) Validate() error { return nil }
+// unchecked is the configuration without its Validate, which the command line would call before Run: what it gets wrong
+// is one of the findings.
+type unchecked config.Serve
 
 type findingJSON struct {
 	Check  string `json:"check"`
@@ -25,13 +26,14 @@ func (c *doctorCommand) Run(e *env) error {
 	findings := []findingJSON{}
 	add := func(check string, detail string, err error) {
 		if err != nil {
-			detail = err.Error()
+			detail = oneLine(err)
 		}
 		findings = append(findings, findingJSON{check, err == nil, detail})
 	}
-	add("configuration", "listens on "+c.Listen, c.Serve.Validate())
-	if c.TLSCert != "" {
-		left, err := app.CertificateLife(c.TLSCert)
+	serve := config.Serve(c.Serve)
+	add("configuration", "listens on "+serve.Listen, serve.Validate())
+	if serve.TLSCert != "" {
+		left, err := app.CertificateLife(serve.TLSCert)
 		add("certificate", fmt.Sprintf("valid for %d days", int(left/(24*time.Hour))), err)
 	}
 	core, err := e.open()

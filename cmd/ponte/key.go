@@ -30,15 +30,15 @@ func newKeyJSON(k account.Key, secret string) keyJSON {
 }
 
 type keyCreate struct {
-	Account string `arg:"" help:"acc_..."`
-	Scopes  string `help:"Such as charges:read,charges:write. Default: all."`
+	Account string  `arg:"" help:"acc_..."`
+	Scopes  *string `help:"Such as charges:read,charges:write. Default: all." placeholder:"NAME,..."`
 }
 
 func (c *keyCreate) Run(e *env) error {
 	scopes := account.AllScopes
-	if c.Scopes != "" {
+	if c.Scopes != nil { // an empty list is a slip, not a wish for all
 		var err error
-		if scopes, err = account.ParseScopes(c.Scopes); err != nil {
+		if scopes, err = account.ParseScopes(*c.Scopes); err != nil {
 			return err
 		}
 	}

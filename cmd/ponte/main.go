@@ -97,10 +97,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// complain writes an error in one line, whatever is in it.
-func complain(w io.Writer, err error) {
-	fmt.Fprintln(w, "ponte: "+strings.Join(strings.Fields(err.Error()), " "))
-}
+func complain(w io.Writer, err error) { fmt.Fprintln(w, "ponte: "+oneLine(err)) }
+
+// oneLine returns an error's text in one line, whatever is in it.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // errSilent fails a command that has said all it had to say.
 var errSilent = errors.New("failed")

@@ -16,7 +16,7 @@ type serveCommand struct {
 }
 
 func (c *serveCommand) Run(e *env) error {
-	core, err := app.Open(e.ctx, e.store, app.Updating)
+	core, err := app.Open(e.ctx, e.store, app.Serving)
 	if err != nil {
 		return err
 	}

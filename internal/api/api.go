@@ -18,7 +18,7 @@ import (
 // Prefix is where the API lives.
 const Prefix = "/v1"
 
-// API serves every route of [Routes].
+// API serves every route of [routes].
 type API struct {
 	db        *sqldb.DB
 	directory *account.Directory
@@ -89,6 +89,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve passes the gate and calls the route.
 func (a *API) serve(w http.ResponseWriter, c *call) (httpkit.Answer, error) {
+	if !strings.HasPrefix(c.URL.Path, Prefix+"/") {
+		return httpkit.Answer{}, errNoRoute // not ours to guard
+	}
 	found, allow := a.find(c.Request)
 	if found != nil {
 		c.scope.Route = found.path
@@ -107,7 +110,8 @@ func (a *API) serve(w http.ResponseWriter, c *call) (httpkit.Answer, error) {
 	return httpkit.Answer{}, errNoRoute
 }
 
-var errNoRoute = fault.New(fault.NotFound, "", "there is no such route; GET /v1/openapi.yaml lists all")
+// errNoRoute has the lower-case code also below a family that has the other, such as /balance/x.
+var errNoRoute = fault.New(fault.NotFound, "not_found", "there is no such route; GET /v1/openapi.yaml lists all")
 
 // find returns the route of a request, or the methods that its path would allow, or neither.
 func (a *API) find(r *http.Request) (found *route, allow string) {

@@ -48,8 +48,8 @@ func (a *API) admit(w http.ResponseWriter, c *call, found *route) error {
 	if err := found.permits(c.principal); err != nil {
 		return err
 	}
-	header, present := c.Header["Idempotency-Key"]
-	if len(header) > 1 {
+	header, present := c.Header[idempotencyKeyHeader]
+	if len(header) > 1 && found.key != idempotency.Unused {
 		return fault.New(fault.Invalid, "invalid_idempotency_key", "send one Idempotency-Key, not several")
 	}
 	return idempotency.CheckKey(found.key, strings.Join(header, ""), present)
@@ -135,7 +135,10 @@ func (r *route) permits(p *account.Principal) error {
 // asFault gives a failure of the database its meaning for the caller: nothing happened, or nothing that a repetition
 // would do twice.
 func asFault(err error) error {
+	var known *fault.Error
 	switch {
+	case errors.As(err, &known):
+		return known // whatever its cause: only who made it knows what a repetition would do
 	case errors.Is(err, sqldb.ErrUnavailable), errors.Is(err, sqldb.ErrCommitUnknown), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, context.Canceled):
 		return &fault.Error{Kind: fault.Unavailable, Public: "the service is not available right now; try again", Cause: err}

@@ -37,6 +37,9 @@ func (a *API) listTransactions(c *call) (httpkit.Answer, error) {
 	}
 	cursor := q.Cursor("starting_after")
 	page.StartingAfter, page.Before = cursor.ID, cursor.Before
+	if cursor.ID != "" && !report.IsTransactionID(cursor.ID) {
+		q.Issue(report.ErrCursor.Issues[0].Path, report.ErrCursor.Issues[0].Message)
+	}
 	if err := q.Err(); err != nil {
 		return httpkit.Answer{}, err
 	}

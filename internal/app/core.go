@@ -29,6 +29,8 @@ type Core struct {
 	IDs      *id.Generator
 	Ledger   *ledger.Ledger
 	Accounts *account.Service
+
+	release func() // lets another server have the database
 }
 
 // Opening says what may be done to a database on the way in.
@@ -38,6 +40,7 @@ const (
 	Existing Opening = iota // it must be there, with the tables that this binary knows
 	Creating                // it is made where there is none, and must otherwise be up to date
 	Updating                // it is made or brought up to date
+	Serving                 // the same, by the only server of a SQLite file
 )
 
 // ErrNoDatabase is returned where a database has to exist and does not.
@@ -49,11 +52,20 @@ func Open(ctx context.Context, store config.Store, how Opening) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
+	release := func() {}
+	if how == Serving { // before anything is changed under another server
+		if release, err = db.Claim(); err != nil {
+			db.Close()
+			return nil, fmt.Errorf("%s: %w", store.Redacted(), err)
+		}
+	}
 	c, err := open(ctx, db, how)
 	if err != nil {
+		release()
 		db.Close()
 		return nil, err
 	}
+	c.release = release
 	return c, nil
 }
 
@@ -69,6 +81,11 @@ func openDatabase(ctx context.Context, store config.Store, how Opening) (*sqldb.
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				return nil, err
 			}
+			file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+			if err != nil {
+				return nil, err
+			}
+			_ = file.Close() // SQLite fills it and gives its companions the same rights
 		}
 	}
 	return sqldb.Open(ctx, store.URL())
@@ -77,7 +94,7 @@ func openDatabase(ctx context.Context, store config.Store, how Opening) (*sqldb.
 func open(ctx context.Context, db *sqldb.DB, how Opening) (*Core, error) {
 	c := clock.New(nil)
 	err := schema.Check(ctx, db)
-	migrate := how == Updating && (errors.Is(err, schema.ErrEmpty) || errors.Is(err, schema.ErrBehind))
+	migrate := (how == Updating || how == Serving) && (errors.Is(err, schema.ErrEmpty) || errors.Is(err, schema.ErrBehind))
 	if migrate || (how == Creating && errors.Is(err, schema.ErrEmpty)) {
 		_, err = schema.Migrate(ctx, db, c.Real())
 	}
@@ -85,6 +102,10 @@ func open(ctx context.Context, db *sqldb.DB, how Opening) (*Core, error) {
 		return nil, err
 	}
 	if err := node.LoadClock(ctx, db, c); err != nil {
+		return nil, err
+	}
+	// What a command writes is dated by this machine. A server waits until it is ready instead.
+	if _, err := node.Skew(ctx, db, c); err != nil && how != Serving {
 		return nil, err
 	}
 	ids := id.NewGenerator(c.Now, rand.Reader)
@@ -99,7 +120,10 @@ func open(ctx context.Context, db *sqldb.DB, how Opening) (*Core, error) {
 func (c *Core) SchemaVersion(ctx context.Context) (int64, error) { return schema.Version(ctx, c.DB) }
 
 // Close closes the database.
-func (c *Core) Close() { c.DB.Close() }
+func (c *Core) Close() {
+	c.DB.Close()
+	c.release()
+}
 
 // ClockSkew returns how far this machine's clock is ahead of the database's, and an error when that is too far to serve.
 func (c *Core) ClockSkew(ctx context.Context) (time.Duration, error) {

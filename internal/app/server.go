@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -17,6 +18,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/api"
 	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/ratelimit"
 )
@@ -25,10 +27,11 @@ import (
 const (
 	connectionsMax    = 4096
 	readHeaderTimeMax = 10 * time.Second
-	readTimeMax       = 20 * time.Second
+	readTimeMax       = 10 * time.Second
 	writeTimeMax      = 30 * time.Second
 	idleTimeMax       = 2 * time.Minute
 	leaveTimeMax      = 2 * time.Second
+	drainLook         = 10 * time.Millisecond
 )
 
 // Server is `ponte serve`: the API and every loop behind it.
@@ -40,6 +43,8 @@ type Server struct {
 	metrics *metrics
 	handler http.Handler
 	loops   []loop
+
+	underWay atomic.Int64 // requests that were let in before draining
 }
 
 // NewServer wires a server. Nothing runs yet.
@@ -60,8 +65,9 @@ func NewServer(core *Core, serve config.Serve, log *slog.Logger) *Server {
 	s.loops = []loop{
 		{"node", 500 * time.Millisecond, s.node.Step},
 		{"guard", 500 * time.Millisecond, guard.Step},
-		{"ratelimit", 250 * time.Millisecond, limiter.Step},
+		{"ratelimit", ratelimit.StepEvery, limiter.Step},
 		{"fold", 50 * time.Millisecond, core.Ledger.Step},
+		{"idempotency", time.Minute, idempotency.New(core.DB, core.Clock, 0).Step},
 		{"locks", 5 * time.Second, func(ctx context.Context) (bool, error) { core.DB.ReleaseStale(ctx); return false, nil }},
 	}
 	return s
@@ -73,6 +79,8 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // route tells health apart from all the rest: it has to answer when nothing else may.
 func (s *Server) route(rest http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.underWay.Add(1)
+		defer s.underWay.Add(-1)
 		switch r.URL.Path {
 		case "/healthz":
 			_ = httpkit.Write(w, httpkit.Answer{Body: health{Status: "ok"}})
@@ -121,11 +129,6 @@ func (s *Server) Work(ctx context.Context) {
 // Run serves until ctx ends, then lets requests under way finish. ready is called once, with the API's base URL, when
 // the first request can be answered.
 func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL string)) error {
-	release, err := s.core.DB.Claim()
-	if err != nil {
-		return fmt.Errorf("%s: %w", store.Redacted(), err)
-	}
-	defer release()
 	secure, err := newTLS(ctx, store, s.config, s.log)
 	if err != nil {
 		return err
@@ -165,29 +168,32 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 		err = nil
 	case err = <-failed:
 	}
-	return errors.Join(err, s.drain(context.WithoutCancel(ctx), servers, stopWork, &running))
+	s.drain(context.WithoutCancel(ctx), servers, stopWork, &running)
+	return err
 }
 
 // drain refuses what is new, waits for what is under way, and leaves.
-func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), running *sync.WaitGroup) error {
+func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), running *sync.WaitGroup) {
 	s.log.LogAttrs(ctx, slog.LevelInfo, "draining")
 	s.node.Drain()
-	ctx, cancel := context.WithTimeout(ctx, s.config.DrainTimeout)
+	wait, cancel := context.WithTimeout(ctx, s.config.DrainTimeout)
 	defer cancel()
-	var failed error
+	// The listener stays open meanwhile: who connects now is told 503, not left to guess.
+	for s.underWay.Load() > 0 && s.core.Clock.Wait(wait, drainLook) == nil {
+	}
 	for _, srv := range servers {
-		if err := srv.Shutdown(ctx); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("requests were still under way after %v: %w", s.config.DrainTimeout, err))
+		if srv.Shutdown(wait) != nil {
+			s.log.LogAttrs(ctx, slog.LevelWarn, "cut what was still under way", slog.Duration("after", s.config.DrainTimeout))
+			_ = srv.Close()
 		}
 	}
 	stopWork()
 	running.Wait()
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaveTimeMax)
-	defer cancel()
-	if err := s.node.Leave(ctx); err != nil {
+	leaving, cancelLeaving := context.WithTimeout(ctx, leaveTimeMax)
+	defer cancelLeaving()
+	if err := s.node.Leave(leaving); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "could not sign off", slog.String("error", err.Error()))
 	}
-	return failed
 }
 
 // server is an HTTP server with its listener.
@@ -217,7 +223,10 @@ func (s *Server) http(handler http.Handler) *http.Server {
 		WriteTimeout:      writeTimeMax,
 		IdleTimeout:       idleTimeMax,
 		MaxHeaderBytes:    httpkit.HeaderBytesRead,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		// OPTIONS * gets an answer of ours, with its x-request-id, like everything else.
+		DisableGeneralOptionsHandler: true,
+
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 

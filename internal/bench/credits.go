@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,10 @@ func (r *run) credits(ctx context.Context, url string, goroutines int) (float64,
 	}
 	defer db.Close()
 	c := clock.New(nil)
+	// What is posted here can never be deleted.
+	if err := schema.Check(ctx, db); !errors.Is(err, schema.ErrEmpty) {
+		return 0, errors.New("bench: the database is not empty")
+	}
 	if _, err := schema.Migrate(ctx, db, c.Real()); err != nil {
 		return 0, err
 	}
@@ -33,6 +38,17 @@ func (r *run) credits(ctx context.Context, url string, goroutines int) (float64,
 		return nil
 	})
 	if err != nil {
+		return 0, err
+	}
+	post := func(ctx context.Context) error {
+		return l.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+			return tx.Post(ctx, &ledger.Transfer{
+				Account: account, Amount: money.BRL(100).Amount(),
+				Source: ledger.Acquirer, Target: ledger.Available, Kind: "bench",
+			})
+		})
+	}
+	if err := warm(ctx, goroutines, post); err != nil {
 		return 0, err
 	}
 	work, stop := context.WithTimeout(ctx, r.duration())
@@ -50,12 +66,7 @@ func (r *run) credits(ctx context.Context, url string, goroutines int) (float64,
 	for range goroutines {
 		wg.Go(func() {
 			for work.Err() == nil {
-				err := l.Write(work, func(ctx context.Context, tx *ledger.Tx) error {
-					return tx.Post(ctx, &ledger.Transfer{
-						Account: account, Amount: money.BRL(100).Amount(),
-						Source: ledger.Acquirer, Target: ledger.Available, Kind: "bench",
-					})
-				})
+				err := post(work)
 				if err == nil {
 					posted.Add(1)
 				}
@@ -79,6 +90,26 @@ func (r *run) credits(ctx context.Context, url string, goroutines int) (float64,
 		err = &unsoundError{result.Problems[0].What}
 	}
 	return float64(posted.Load()) / took.Seconds(), err
+}
+
+// warm posts often enough at once that every connection exists and has its statements before the clock starts.
+func warm(ctx context.Context, goroutines int, post func(context.Context) error) error {
+	const each = 50
+	failures := make(chan error, goroutines)
+	for range goroutines {
+		go func() {
+			var failed error
+			for range each {
+				failed = errors.Join(failed, post(ctx))
+			}
+			failures <- failed
+		}()
+	}
+	var failed error
+	for range goroutines {
+		failed = errors.Join(failed, <-failures)
+	}
+	return failed
 }
 
 // unsoundError says that a measurement broke the ledger: then its speed means nothing.

@@ -45,14 +45,14 @@ func (s Store) Redacted() string {
 		return s.URL()
 	}
 	u, err := url.Parse(s.URL())
-	if err != nil {
+	if err != nil || u.Scheme == "" { // whatever it is, it may hold a password
 		return secretShown
 	}
 	if _, has := u.User.Password(); has {
 		u.User = url.UserPassword(u.User.Username(), secretShown)
 	}
 	for key := range u.Query() {
-		if strings.Contains(key, "password") {
+		if strings.Contains(strings.ToLower(key), "password") {
 			u.RawQuery = "" // libpq allows it there too
 		}
 	}

@@ -127,7 +127,7 @@ func (f *Frame) admit(r *http.Request, s *Scope) error {
 }
 
 func headerBytes(r *http.Request) int {
-	n := len(r.RequestURI)
+	n := len(r.Method) + len(r.RequestURI)
 	for name, values := range r.Header {
 		for _, v := range values {
 			n += len(name) + len(v)
@@ -173,14 +173,14 @@ func (f *Frame) isProxy(addr netip.Addr) bool {
 
 func (f *Frame) log(r *http.Request, s *Scope, incoming string, took time.Duration) {
 	level := slog.LevelInfo
-	if s.Status >= http.StatusInternalServerError {
+	if s.Status >= http.StatusInternalServerError && !errors.Is(s.Err, context.Canceled) { // that one went away itself
 		level = slog.LevelError
 	}
 	if !f.Log.Enabled(r.Context(), level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 8)
-	attrs = append(attrs, slog.String("request_id", s.RequestID), slog.String("method", r.Method), slog.String("path", clip(r.URL.Path)),
+	attrs = append(attrs, slog.String("request_id", s.RequestID), slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)),
 		slog.Int("status", s.Status), slog.Duration("took", took), slog.String("client", s.Client.String()))
 	if s.Account != 0 {
 		attrs = append(attrs, slog.String("account_id", s.Account.String()))

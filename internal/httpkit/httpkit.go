@@ -23,9 +23,6 @@ type Answer struct {
 	Header http.Header
 }
 
-// Handler answers a request, or returns an error that becomes the envelope.
-type Handler func(r *http.Request) (Answer, error)
-
 // Spelling says which of its two spellings a code has on a route.
 type Spelling int
 

@@ -152,7 +152,8 @@ func NewGenerator(now func() time.Time, random io.Reader) *Generator {
 // New returns an identifier above all that g made before.
 func (g *Generator) New() ID { return g.After(ID{}) }
 
-// After returns an identifier above floor and above all that g made before.
+// After returns an identifier above floor and, unless floor is ahead of the clock, above all that g made before. A floor
+// that is ahead, by another node's clock or a wrong one, does not take later identifiers along.
 func (g *Generator) After(floor ID) ID {
 	var b [8]byte
 	if _, err := io.ReadFull(g.random, b[:]); err != nil {
@@ -163,19 +164,24 @@ func (g *Generator) After(floor ID) ID {
 
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t := tickOf(floor); t > g.tick || (t == g.tick && tailOf(floor) > g.tail) {
-		g.tick, g.tail = t, tailOf(floor)
-	}
 	if tick > g.tick {
 		g.tick, g.tail = tick, tail
 	} else {
-		// The clock has not moved on, or runs behind: count on, by a step that cannot be guessed.
-		g.tail += 1 + tail>>tailStepShift
+		g.tick, g.tail = above(g.tick, g.tail, tail) // the clock has not moved on, or runs behind
 	}
-	if g.tail > tailMask {
-		g.tick, g.tail = g.tick+1, tail
+	if x := build(g.tick, g.tail); x.Compare(floor) > 0 {
+		return x
 	}
-	return build(g.tick, g.tail)
+	return build(above(tickOf(floor), tailOf(floor), tail))
+}
+
+// above counts on from an identifier by a step that cannot be guessed.
+func above(tick int64, tail, random uint64) (int64, uint64) {
+	tail += 1 + random>>tailStepShift
+	if tail > tailMask {
+		return tick + 1, random
+	}
+	return tick, tail
 }
 
 // First returns the smallest identifier of the moment t, which may be past or future. It names nothing: it is the

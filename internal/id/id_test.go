@@ -279,11 +279,14 @@ func TestAfter(t *testing.T) {
 	random := mathrand.NewChaCha8([32]byte{1})
 	tick := tickAt(noon)
 	g := NewGenerator(at(noon), random)
-	var last ID
+	var last ID // above which every floor is, as in one transaction
 	for i := range 20_000 {
 		// Near the generator's own ticks, before and after the clock, and at the ends of a tick.
 		tail := []uint64{0, 1, tailMask, tailMask - 1, mathrand.Uint64() & tailMask, tailOf(last), tailOf(last) + 1}[i%7] & tailMask
 		floor := build(tick+mathrand.Int64N(5)-2+int64(i/100), tail)
+		if floor.Compare(last) < 0 {
+			floor = last
+		}
 		x := g.After(floor)
 		if x.Compare(floor) <= 0 {
 			t.Fatalf("%s is not above its floor %s", x.UUID(), floor.UUID())
@@ -292,6 +295,21 @@ func TestAfter(t *testing.T) {
 			t.Fatalf("%s is not above the one before, %s", x.UUID(), last.UUID())
 		}
 		last = x
+	}
+}
+
+// A floor from a clock that is ahead dates one identifier, not all that follow.
+func TestAfterTakesNobodyAlong(t *testing.T) {
+	t.Parallel()
+	g := NewGenerator(at(noon), rand.Reader)
+	before := g.New()
+	ahead := First(noon.AddDate(1, 0, 0))
+	if x := g.After(ahead); x.Compare(ahead) <= 0 {
+		t.Errorf("%v is not above its floor", x)
+	}
+	next := g.New()
+	if next.Compare(before) <= 0 || !next.Time().Equal(noon) {
+		t.Errorf("the next identifier is of %v", next.Time())
 	}
 }
 

@@ -91,6 +91,7 @@ const (
 	Created                 // by this request
 	Replayed                // by an earlier request with the same key and the same body
 	Existing                // by an earlier request with the same external_id and the same material data
+	Repeated                // as Existing, to an earlier request with the same key and the same body
 )
 
 // Do returns the one resource that req asks for: the one that look finds, or else the one that create makes.
@@ -120,8 +121,14 @@ func Do[T any](
 
 	// After the locks, never before: what was not there then may be by now.
 	d, err := answer(ctx, e, req, held, look)
-	if err != nil || d.outcome != Created {
-		return d.resource, d.outcome, err
+	if err == nil && d.outcome == Existing {
+		err = e.bind(ctx, req)
+	}
+	if err != nil {
+		return none, 0, err
+	}
+	if d.outcome != Created {
+		return d.resource, d.outcome, nil
 	}
 	made, err := create(ctx, d.claim)
 	if err == nil {
@@ -156,6 +163,17 @@ func answer[T any](
 	}
 	// In the database's unit, so that the creation finds exactly the keys that were found to be too old here.
 	forgotten := e.clock.Now().Add(-e.retention).Truncate(time.Microsecond)
+	if req.Key != "" && found.ByKey == nil {
+		bound, err := e.findBound(ctx, req, forgotten)
+		switch {
+		case err != nil:
+			return decision[T]{}, err
+		case bound != nil && *bound != req.Hash:
+			return decision[T]{}, keyConflict(req)
+		case bound != nil && found.ByExternalID != nil:
+			return decision[T]{outcome: Repeated, resource: found.ByExternalID.Resource}, nil
+		}
+	}
 	d, err := decide(req, found, forgotten)
 	if err == nil && d.outcome == Created && held.externalIDBusy {
 		return decision[T]{}, externalIDBusy(req)
@@ -166,7 +184,7 @@ func answer[T any](
 // decision is what to do about a request. Created means that it is yet to be done.
 type decision[T any] struct {
 	outcome  Outcome
-	resource T     // of Replayed and Existing
+	resource T     // of all but Created
 	claim    Claim // of Created
 }
 
@@ -183,8 +201,7 @@ func decide[T any](req Request, found Found[T], forgotten time.Time) (decision[T
 	case byKey != nil && byKey.Hash == req.Hash:
 		return decision[T]{outcome: Replayed, resource: byKey.Resource}, nil
 	case byKey != nil:
-		return decision[T]{}, fault.New(fault.Conflict, req.Policy.KeyConflict,
-			"this Idempotency-Key was used with another body: use a new key for a new request")
+		return decision[T]{}, keyConflict(req)
 	case byExternalID != nil && byExternalID.SameMaterial:
 		return decision[T]{outcome: Existing, resource: byExternalID.Resource}, nil
 	case byExternalID != nil:
@@ -250,6 +267,11 @@ func (e *Engine) lockInTurn(ctx context.Context, key, externalID int64) (locks, 
 		return locks{}, fmt.Errorf("idempotency: lock: %w", err)
 	}
 	return locks{held: []*sqldb.Lock{first, second}}, nil // the holder has just ended
+}
+
+func keyConflict(req Request) error {
+	return fault.New(fault.Conflict, req.Policy.KeyConflict,
+		"this Idempotency-Key was used with another body: use a new key for a new request")
 }
 
 func keyBusy() error {

@@ -283,11 +283,42 @@ func TestOnce(t *testing.T) {
 		noted.amount = 31
 		s.refused(t, noted, fault.Conflict, "EXTERNAL_ID_CONFLICT")
 
-		// The key that met an existing order is not bound to it.
-		s.must(t, post{account: 1, key: "key-00002", amount: 5}, Created)
-		if n := s.count(t); n != 2 {
-			t.Errorf("%d orders, want 2", n)
+		if n := s.count(t); n != 1 {
+			t.Errorf("%d orders, want 1", n)
 		}
+	})
+}
+
+// A key that was answered with an order that existed is remembered like one that made an order.
+func TestKeyOfAnExistingOrder(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *shop, h *hand) {
+		made := s.must(t, post{account: 1, key: "key-00001", externalID: "o-1", amount: 30}, Created)
+		second := post{account: 1, key: "key-00002", externalID: "o-1", amount: 30, note: "again"}
+		s.must(t, second, Existing)
+		for range 2 {
+			if got := s.must(t, second, Repeated); got != made {
+				t.Errorf("repeated %+v, want %+v", got, made)
+			}
+		}
+		other := second
+		other.note = "another body"
+		s.refused(t, other, fault.Conflict, "IDEMPOTENCY_CONFLICT")
+		s.refused(t, post{account: 1, key: "key-00002", amount: 5}, fault.Conflict, "IDEMPOTENCY_CONFLICT")
+		s.must(t, post{account: 2, key: "key-00002", amount: 5}, Created) // another account's key
+
+		if did, err := s.engine.Step(t.Context()); err != nil || did {
+			t.Errorf("step: %v, %v", did, err)
+		}
+		s.must(t, second, Repeated) // not forgotten yet
+		h.advance(RetentionDefault + time.Second)
+		if _, err := s.engine.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := sqldb.One(t.Context(), s.db, sqldb.Scalar[int64], `SELECT COUNT(*) FROM bound_key`); err != nil || n != 0 {
+			t.Errorf("%d keys are kept, %v", n, err)
+		}
+		s.must(t, post{account: 1, key: "key-00002", amount: 5}, Created)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
@@ -23,12 +24,17 @@ type AuditResult struct {
 	Problems  []Problem
 }
 
+const auditTimeMax = 6 * time.Hour
+
 // problemsMax bounds the list; a ledger with more is broken all over.
 const problemsMax = 1000
 
 // Audit re-adds every account from its transfers alone and compares it with its balances. It goes account by account,
 // each at one moment of its own, because one long snapshot would slow every debit down. The server may run meanwhile.
 func Audit(ctx context.Context, db *sqldb.DB) (AuditResult, error) {
+	// Longer than any other read: one account can have many millions of transfers.
+	ctx, cancel := context.WithTimeout(ctx, auditTimeMax)
+	defer cancel()
 	var result AuditResult
 	var account id.Account
 	for len(result.Problems) < problemsMax {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -36,8 +37,7 @@ func lockAndFold(ctx context.Context, tx *sqldb.Tx, at place) (int64, id.ID, err
 	if err != nil {
 		return 0, id.ID{}, err
 	}
-	units, last := held.with(deltas)
-	return units, last, nil
+	return held.with(deltas)
 }
 
 func lock(ctx context.Context, tx *sqldb.Tx, at place) (waiting, error) {
@@ -51,16 +51,22 @@ func lock(ctx context.Context, tx *sqldb.Tx, at place) (waiting, error) {
 	return held, err
 }
 
+// errOverflow is the end of what a balance can hold, some 92 thousand million million reais.
+var errOverflow = errors.New("ledger: the balance is larger than can be kept")
+
 // with adds deltas to a balance.
-func (w waiting) with(deltas []waiting) (units int64, last id.ID) {
+func (w waiting) with(deltas []waiting) (units int64, last id.ID, err error) {
 	units, last = w.units, w.id
 	for _, d := range deltas {
+		if d.units > math.MaxInt64-max(units, 0) {
+			return 0, last, errOverflow
+		}
 		units += d.units
 		if d.id.Compare(last) > 0 {
 			last = d.id
 		}
 	}
-	return units, last
+	return units, last, nil
 }
 
 // folder knows which balances have credits that wait. It is a hint: what it does not know is found as an orphan.
@@ -133,15 +139,14 @@ func (l *Ledger) Step(ctx context.Context) (did bool, err error) {
 		return false, err
 	}
 	ready := l.folder.ready()
-	for i, at := range ready {
+	var failed error
+	for _, at := range ready { // one that cannot be folded keeps nobody else from it
 		if err := l.foldPlace(ctx, at); err != nil {
-			for _, rest := range ready[i:] {
-				l.folder.due(rest)
-			}
-			return i > 0, err
+			failed = errors.Join(failed, err)
+			l.folder.credited(at)
 		}
 	}
-	return len(ready) > 0, nil
+	return len(ready) > 0 && failed == nil, failed
 }
 
 // foldPlace folds all deltas of a balance, a slice at a time so that no debit waits long for its lock.
@@ -159,7 +164,10 @@ func (l *Ledger) foldPlace(ctx context.Context, at place) error {
 			if err != nil || folded == 0 {
 				return err
 			}
-			units, last := held.with(deltas)
+			units, last, err := held.with(deltas)
+			if err != nil {
+				return err
+			}
 			tx.Queue(ctx, setBalance, units, last, account, currency, book)
 			return nil
 		})

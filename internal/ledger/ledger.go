@@ -63,6 +63,7 @@ type Transfer struct {
 	Ref      id.ID  // the thing it belongs to; zero for none
 	OnceKey  string // posted at most once for this account and kind; "" for no such rule
 	Memo     string // an operator's reason; "" for none
+	After    id.ID  // its ID is above this one; zero for no such rule
 	Overdraw bool   // may take its source below zero
 }
 
@@ -163,7 +164,11 @@ func (tx *Tx) Post(ctx context.Context, transfers ...*Transfer) error {
 		}
 	}
 	for _, t := range transfers {
+		if t.After.Compare(floor) > 0 {
+			floor = t.After
+		}
 		t.ID = tx.l.ids.After(floor)
+		floor = t.ID
 		tx.Queue(ctx, insertTransfer, int64(t.Account), t.ID, string(t.Amount.Currency), string(t.Source), string(t.Target),
 			t.Amount.Units, string(t.Kind), t.Ref, null(t.OnceKey), null(t.Memo))
 	}

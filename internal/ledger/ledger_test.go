@@ -279,6 +279,37 @@ func TestDebitIsDatedAfterTheMoneyItTakes(t *testing.T) {
 	})
 }
 
+// A release by a node whose clock is behind the one that placed the hold is still its release.
+func TestReleaseByANodeBehind(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		ahead := clock.New(nil)
+		ahead.Raise(400 * time.Millisecond)
+		fast := world{ledger.New(db, id.NewGenerator(ahead.Now, rand.Reader), ahead), db}
+		slow := newWorld(db)
+		a := slow.account(t)
+		if _, err := slow.Hold(t.Context(), a, 5000, "folded before"); err != nil {
+			t.Fatal(err)
+		}
+		fold(t, slow)
+		hold, err := fast.Hold(t.Context(), a, 500, "by the one ahead")
+		if err != nil {
+			t.Fatal(err)
+		}
+		release, err := slow.Release(t.Context(), a, hold.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if release.ID.Compare(hold.ID) <= 0 {
+			t.Errorf("released at %v, held at %v", release.ID.Time(), hold.ID.Time())
+		}
+		if holds, err := ledger.Holds(t.Context(), db, a); err != nil || len(holds) != 1 {
+			t.Errorf("open holds %v, %v", holds, err)
+		}
+		slow.audit(t)
+	})
+}
+
 // fold folds everything that waits, as a node that has just started does.
 func fold(t testing.TB, w world) {
 	t.Helper()

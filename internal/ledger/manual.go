@@ -57,7 +57,7 @@ func (l *Ledger) Release(ctx context.Context, account id.Account, hold id.ID) (T
 	}
 	t := Transfer{
 		Account: account, Amount: h.Amount, Source: Blocked, Target: Available,
-		Kind: KindRelease, Ref: hold, OnceKey: hold.String(),
+		Kind: KindRelease, Ref: hold, OnceKey: hold.String(), After: hold, // another node's clock may be ahead
 	}
 	return t, l.postOnce(ctx, &t)
 }
@@ -100,7 +100,8 @@ func requireBooks(ctx context.Context, q sqldb.Querier, t *Transfer) error {
 // Holds returns the account's holds that are not released, oldest first.
 func Holds(ctx context.Context, q sqldb.Querier, account id.Account) ([]Transfer, error) {
 	const page = 500
-	var open []Transfer
+	var holds []Transfer
+	released := map[id.ID]bool{}
 	after := id.First(epoch)
 	for {
 		rows, err := sqldb.All(ctx, q, scanTransfer, selectHolds, int64(account), after, page)
@@ -110,13 +111,13 @@ func Holds(ctx context.Context, q sqldb.Querier, account id.Account) ([]Transfer
 		for _, t := range rows {
 			after = t.ID
 			if t.Kind == KindHold {
-				open = append(open, t)
-				continue
+				holds = append(holds, t)
+			} else {
+				released[t.Ref] = true
 			}
-			open = slices.DeleteFunc(open, func(h Transfer) bool { return h.ID == t.Ref })
 		}
 		if len(rows) < page {
-			return open, nil
+			return slices.DeleteFunc(holds, func(h Transfer) bool { return released[h.ID] }), nil
 		}
 	}
 }

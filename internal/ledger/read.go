@@ -48,26 +48,19 @@ func (b *Balance) move(source, target Book, units int64) {
 // books.
 func Balances(ctx context.Context, q sqldb.Querier, account id.Account, currency money.Currency) (Balance, error) {
 	var out Balance
-	type line struct {
-		book  string
-		units int64
-	}
-	lines, err := sqldb.All(ctx, q, func(r sqldb.Row) (l line, err error) {
-		err = r.Scan(&l.book, &l.units)
-		return l, err
-	}, selectBalances, int64(account), string(currency))
-	if err != nil {
-		return out, err
-	}
-	if len(lines) == 0 {
-		return out, sqldb.ErrNoRows
-	}
-	for _, l := range lines {
-		if p := out.Of(Book(l.book)); p != nil {
-			*p = l.units
+	var book string // outside of the loop, because this is what every GET /balance does
+	var units int64
+	rows, err := sqldb.All(ctx, q, func(r sqldb.Row) (struct{}, error) {
+		err := r.Scan(&book, &units)
+		if p := out.Of(Book(book)); p != nil {
+			*p = units
 		}
+		return struct{}{}, err
+	}, selectBalances, int64(account), string(currency))
+	if err == nil && len(rows) == 0 {
+		err = sqldb.ErrNoRows
 	}
-	return out, nil
+	return out, err
 }
 
 // BalanceBefore re-adds what an account had before an identifier.

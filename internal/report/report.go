@@ -80,6 +80,16 @@ func (t *Transaction) PublicID() string { return prefixes[t.Type].Format(t.ID) }
 
 var prefixes = map[Type]id.Prefix{CashIn: id.InflowTx, CashOut: id.OutflowTx}
 
+// IsTransactionID reports whether s has the form of a transaction's identifier.
+func IsTransactionID(s string) bool {
+	for _, prefix := range prefixes {
+		if _, err := prefix.Parse(s); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // AdjustmentID returns the transaction that an operator's adjustment appears as.
 func AdjustmentID(t *ledger.Transfer) string {
 	shown := fromAdjustment(t)

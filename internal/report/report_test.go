@@ -7,6 +7,8 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -239,14 +241,14 @@ func TestListTransactions(t *testing.T) {
 		}
 		list := func(p report.Page) (string, error) {
 			got, more, err := report.ListTransactions(t.Context(), w.db, w.mine, p)
-			text := ""
+			var lines []string
 			for _, x := range got {
 				if x.CreatedAt != x.ID.Time() || x.Status != report.Completed || x.Origin != report.OriginManual || x.ResourceID != "" || x.Fee != 0 {
 					t.Errorf("%+v", x)
 				}
-				text += fmt.Sprintf("%s %s %s %s; ", x.Type, x.Amount, x.Net, x.Gross)
+				lines = append(lines, fmt.Sprintf("%s %s %s %s; ", x.Type, x.Amount, x.Net, x.Gross))
 			}
-			return text + fmt.Sprint(more), err
+			return strings.Join(lines, "") + strconv.FormatBool(more), err
 		}
 		for _, c := range []struct {
 			page report.Page

@@ -36,6 +36,7 @@ var Tables = map[string]Class{
 	"balance":        Tenant,
 	"delta":          Tenant,
 	"transfer":       Tenant,
+	"bound_key":      Tenant,
 	"schema_version": Local,
 	"node":           Local,
 	"clock":          Local,
@@ -46,6 +47,7 @@ var Tables = map[string]Class{
 // other statement on a tenant table that does not name its account. A find is one bounded read without locks; what it
 // finds is acted on in one account.
 var Finds = map[string]string{
+	"idempotency.findForgotten":       "keys that are no longer remembered",
 	"ledger.findWaitingBook":          "credits that dead nodes left unfolded",
 	"ledger.findAccountWithBalance":   "the audit goes from account to account",
 	"ledger.findAccountWithTransfers": "the audit goes from account to account",

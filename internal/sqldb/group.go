@@ -20,10 +20,10 @@ import (
 // Functions run in the goroutines of their owners, so that a panic or runtime.Goexit unwinds the one that caused it.
 //
 // Three things can go wrong. A function that fails is undone by its savepoint: nobody else notices. It is told only after
-// the COMMIT, because it may have failed over a neighbour's row that is not durable before. A failure after which SQLite has rolled back the whole transaction (disk full, out of memory, RAISE(ROLLBACK)) shows in the savepoint
-// being gone: the group is dissolved and every other function runs again in a transaction of its own. A COMMIT that
-// fails leaves open what is durable: all are told ErrCommitUnknown, and this process never writes again, because only
-// reopening the file can tell.
+// the COMMIT, because it may have failed over a neighbour's row that is not durable before. A failure after which SQLite
+// has rolled back the whole transaction (disk full, out of memory, RAISE(ROLLBACK)) shows in the savepoint being gone: the
+// group is dissolved and every other function runs again in a transaction of its own. A COMMIT that fails leaves open what
+// is durable: all are told ErrCommitUnknown, and this process never writes again, because only reopening the file can tell.
 const (
 	groupMax    = 64
 	groupAgeMax = 2 * time.Millisecond

@@ -193,7 +193,13 @@ func openLiteConn(ctx context.Context, pool *sql.DB) (*liteConn, error) {
 	return &liteConn{conn: conn, kept: map[string]*sql.Stmt{}}, nil
 }
 
-func (c *liteConn) close() { _ = c.conn.Close() }
+// close ends the statements first: with one of them open SQLite would not fold the log into the file.
+func (c *liteConn) close() {
+	for _, stmt := range c.kept {
+		_ = stmt.Close()
+	}
+	_ = c.conn.Close()
+}
 
 // requireWAL refuses what SQLite would accept without a word: a place where readers would wait for the writer, such as
 // some network file systems, or where each connection would have a database of its own.

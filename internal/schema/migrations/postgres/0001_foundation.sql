@@ -87,6 +87,17 @@ CREATE TRIGGER transfer_no_delete BEFORE DELETE ON transfer FOR EACH ROW EXECUTE
 CREATE TRIGGER transfer_no_truncate BEFORE TRUNCATE ON transfer FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 REVOKE UPDATE, DELETE, TRUNCATE ON transfer FROM PUBLIC, CURRENT_USER;
 
+CREATE TABLE bound_key (
+    account_id BIGINT NOT NULL, -- whose it is
+    route      TEXT COLLATE "C" NOT NULL, -- method and route: the scope of the key
+    key        TEXT COLLATE "C" NOT NULL, -- the Idempotency-Key, answered with a resource that existed
+    hash       BYTEA  NOT NULL, -- of the body that it came with
+    bound_at   BIGINT NOT NULL, -- business microseconds UTC
+    PRIMARY KEY (account_id, route, key)
+);
+
+CREATE INDEX bound_key_age ON bound_key (bound_at);
+
 CREATE TABLE node (
     boot    UUID   NOT NULL PRIMARY KEY, -- one start of one process
     beat_at BIGINT NOT NULL              -- real microseconds UTC of its last sign of life

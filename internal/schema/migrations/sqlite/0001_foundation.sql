@@ -80,6 +80,17 @@ CREATE INDEX transfer_hold ON transfer (account_id, id) WHERE kind IN ('hold', '
 CREATE TRIGGER transfer_no_update BEFORE UPDATE ON transfer BEGIN SELECT RAISE(ABORT, 'transfers are append-only'); END;
 CREATE TRIGGER transfer_no_delete BEFORE DELETE ON transfer BEGIN SELECT RAISE(ABORT, 'transfers are append-only'); END;
 
+CREATE TABLE bound_key (
+    account_id INTEGER NOT NULL, -- whose it is
+    route      TEXT    NOT NULL, -- method and route: the scope of the key
+    key        TEXT    NOT NULL, -- the Idempotency-Key, answered with a resource that existed
+    hash       BLOB    NOT NULL, -- of the body that it came with
+    bound_at   INTEGER NOT NULL, -- business microseconds UTC
+    PRIMARY KEY (account_id, route, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX bound_key_age ON bound_key (bound_at);
+
 CREATE TABLE node (
     boot    BLOB    NOT NULL PRIMARY KEY, -- one start of one process
     beat_at INTEGER NOT NULL              -- real microseconds UTC of its last sign of life

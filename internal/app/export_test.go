@@ -1,0 +1,31 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
+)
+
+// Drain makes the server serve nothing more, as a signal does.
+func (s *Server) Drain() { s.node.Drain() }
+
+// Look makes one step of the node alone, which finds out whether the server may serve.
+func (s *Server) Look(ctx context.Context) { _, _ = s.node.Step(ctx) }
+
+// Admin returns what the admin listener serves.
+func (s *Server) Admin() http.Handler { return s.metrics.handler() }
+
+// CertificateFiles returns how a certificate in files is read.
+func CertificateFiles(cert, key string) func() (*tls.Certificate, error) {
+	files := &certificateFiles{cert: cert, key: key}
+	return func() (*tls.Certificate, error) { return files.get(nil) }
+}
+
+// Loop runs a step as the server runs its own.
+func Loop(ctx context.Context, c *clock.Clock, log *slog.Logger, step func(context.Context) (bool, error)) {
+	loop{"test", time.Hour, step}.run(ctx, c, log)
+}
