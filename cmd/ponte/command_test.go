@@ -259,6 +259,8 @@ func TestRefusals(t *testing.T) {
 		{[]string{"account", "create", "--name", "two\nlines"}, failed, "one line"},
 		{[]string{"account", "create", "--name", " "}, failed, "name"},
 		{[]string{"key", "create", account, "--scopes", "charges"}, failed, "charges"},
+		{[]string{"key", "create", account, "--scopes", ""}, failed, "scope"},
+		{[]string{"account", "hold", account, "--amount", "1", "--reason", "two\nlines"}, failed, "--reason"},
 		{[]string{"key", "create", "acc_00000001"}, failed, "acc_00000001"},
 		{[]string{"key", "revoke", "00000000"}, failed, "00000000"},
 		{[]string{"key", "revoke", key}, failed, "8 hex"},

@@ -239,8 +239,8 @@ func TestPaths(t *testing.T) {
 		got.Lacks(t, "DROP", "script", "passwd")
 	}
 	for request, status := range map[string]int{
-		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n":                                                     401,
-		"CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n":                                                 401,
+		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n":                                                     404,
+		"CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n":                                                 404,
 		"GET http://evil.example/v1/balance HTTP/1.1\r\nHost: x\r\n\r\n":                            401,
 		"GET /v1/balance HTTP/1.0\r\n\r\n":                                                          401,
 		"GET /v1/balance HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + a.Key + "x\r\n\r\n":       401,

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
 )
@@ -114,6 +116,10 @@ func TestExternalID(t *testing.T) {
 		if string(again.Body) != string(first.Body) || again.Header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("got %s, idempotent-replayed %q, want %s", again.Body, again.Header.Get("Idempotent-Replayed"), first.Body)
 		}
+		// From then on that key is used: the same again is a replay, anything else a conflict.
+		wantReplay(t, again, s.post(t, a.Key, "key-00002", `{"external_id": "o-1", "amount": 30, "note": "not material"}`))
+		s.post(t, a.Key, "key-00002", `{"amount": 30, "external_id": "o-1"}`).WantError(t, http.StatusConflict, "IDEMPOTENCY_CONFLICT")
+		s.post(t, a.Key, "key-00002", `{"amount": 5}`).WantError(t, http.StatusConflict, "IDEMPOTENCY_CONFLICT")
 		s.post(t, a.Key, "key-00003", `{"amount": 31, "external_id": "o-1"}`).WantError(t, http.StatusConflict, "EXTERNAL_ID_CONFLICT")
 		for _, bad := range []string{`"` + strings.Repeat("x", 121) + `"`, `""`, `7`, `{}`, `true`} {
 			got := s.post(t, a.Key, "key-00004", `{"amount": 30, "external_id": `+bad+`}`).WantError(t, http.StatusBadRequest, "VALIDATION_ERROR")
@@ -141,6 +147,13 @@ func TestRefusedFreesKey(t *testing.T) {
 		s.post(t, a.Key, "key-00001", body).WantError(t, http.StatusInternalServerError, "internal_error")
 		s.things.Creating = func() error { panic("goroutine in /internal/") }
 		s.post(t, a.Key, "key-00001", body).WantError(t, http.StatusInternalServerError, "internal_error")
+		for _, unknown := range []error{sqldb.ErrUnavailable, sqldb.ErrCommitUnknown, context.DeadlineExceeded} {
+			s.things.Creating = func() error { return fmt.Errorf("things: %w", unknown) }
+			s.post(t, a.Key, "key-00001", body).WantError(t, http.StatusServiceUnavailable, "SERVICE_UNAVAILABLE")
+			// A fault keeps its meaning, whatever caused it: this one must not look as if it could be repeated.
+			s.things.Creating = func() error { return &fault.Error{Kind: fault.Ambiguous, Public: "ask first", Cause: unknown} }
+			s.post(t, a.Key, "key-00001", body).WantError(t, http.StatusGatewayTimeout, "ambiguous_payout_status")
+		}
 		s.things.Creating = nil
 		s.count(t, 0)
 		s.post(t, a.Key, "key-00001", `{"amount": 31, "external_id": "o-1"}`).Want(t, http.StatusCreated)

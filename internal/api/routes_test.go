@@ -241,15 +241,24 @@ func TestUnknownRoutes(t *testing.T) {
 	s := testkit.Start(t, sqltest.SQLite(t))
 	a := s.Account(t, "shop")
 	for _, path := range []string{
-		"/", "/v1", "/v1/", "/v2/balance", "/v1/Balance", "/v1/balance/", "/v1/balance/x", "/v1/balances", "/v1/charge",
+		"/v1/", "/v1/Balance", "/v1/balance/", "/v1/balance/x", "/v1/balances", "/v1/charge",
 		"/v1/boletos/x/y", "/v1/card", "/v1/card_payments/crd_1", "/v1//balance", "/v1/./balance", "/v1/../v1/balance",
-		"/v1/crypto", "/v1/crypto/x", "/v1/transactions/txn_in_1", "/v1/med/x/y", "/balance", "/v1/openapi", "/metrics", "/debug/pprof/",
+		"/v1/crypto", "/v1/crypto/x", "/v1/transactions/txn_in_1", "/v1/med/x/y", "/v1/openapi", "/v1/metrics",
 	} {
 		got := s.Get(t, a.Key, path).WantError(t, http.StatusNotFound, "not_found").Lacks(t, a.ID.String())
 		if got.Header.Get("X-Ratelimit-Remaining") == "" {
 			t.Errorf("%s: not counted", path)
 		}
 		s.Do(t, testkit.Request{Path: path}).WantError(t, http.StatusUnauthorized, "UNAUTHORIZED")
+	}
+	// What is not below /v1 needs no key to be told that it is not there.
+	for _, path := range []string{"/", "/v1", "/v2/balance", "/balance", "/metrics", "/debug/pprof/", "/v1balance"} {
+		for _, key := range []string{a.Key, "", wrongKey(1)} {
+			got := s.Get(t, key, path).WantError(t, http.StatusNotFound, "not_found")
+			if got.Header.Get("X-Ratelimit-Remaining") != "" {
+				t.Errorf("%s: counted", path)
+			}
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/app"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
 )
@@ -108,6 +109,33 @@ func TestDraining(t *testing.T) {
 	wantClosed(t, s, a.Key, "draining")
 }
 
+// TestDrainWaits stops a server while it works on a request: that one is answered, and who comes later is told.
+func TestDrainWaits(t *testing.T) {
+	t.Parallel()
+	proxy := sqltest.NewProxy(t, sqltest.Postgres(t))
+	s := testkit.Run(t, proxy.URL, func(c *config.Serve) { c.DrainTimeout = time.Minute })
+	a := s.Account(t, "shop")
+	release := proxy.Hold()
+	answered := make(chan *testkit.Answer, 1)
+	go func() {
+		defer close(answered)
+		got, err := testkit.Try(t.Context(), s.URL, testkit.Request{Path: "/v1/balance", Key: a.Key})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		answered <- got
+	}()
+	testkit.Wait(t, "the request to be worked on", func() bool { return s.Server.UnderWay() == 1 })
+	s.Stop()
+	testkit.Wait(t, "the server to drain", func() bool { return errors.Is(s.Server.Ready(), node.ErrDraining) })
+	wantClosed(t, s, a.Key, "draining")
+	release()
+	if got := <-answered; got == nil || got.Status != http.StatusOK {
+		t.Errorf("the request under way got %+v", got)
+	}
+}
+
 func TestStarting(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, sqltest.SQLite(t))
@@ -181,6 +209,7 @@ func TestOpen(t *testing.T) {
 		{"existing", app.Existing, false, false},
 		{"creating", app.Creating, true, true},
 		{"updating", app.Updating, true, true},
+		{"serving", app.Serving, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -196,8 +225,10 @@ func TestOpen(t *testing.T) {
 			}
 			folder := filepath.Join(t.TempDir(), "a", "b")
 			try("sqlite:"+filepath.Join(folder, "ponte.db"), c.missing)
-			if info, err := os.Stat(folder); c.missing && (err != nil || info.Mode().Perm() != 0o700) {
-				t.Errorf("the folder: %v, %v", info, err)
+			for path, want := range map[string]os.FileMode{folder: 0o700, filepath.Join(folder, "ponte.db"): 0o600} { // money and keys
+				if info, err := os.Stat(path); c.missing && (err != nil || info.Mode().Perm() != want) {
+					t.Errorf("%s: %v, %v", path, info, err)
+				}
 			}
 			try(sqltest.EmptyPostgres(t), c.noTable)
 			try(sqltest.Postgres(t), true)

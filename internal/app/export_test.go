@@ -13,6 +13,12 @@ import (
 // Drain makes the server serve nothing more, as a signal does.
 func (s *Server) Drain() { s.node.Drain() }
 
+// Ready returns why the server does not serve, or nil.
+func (s *Server) Ready() error { return s.node.Ready() }
+
+// UnderWay returns how many requests are being served.
+func (s *Server) UnderWay() int64 { return s.underWay.Load() }
+
 // Look makes one step of the node alone, which finds out whether the server may serve.
 func (s *Server) Look(ctx context.Context) { _, _ = s.node.Step(ctx) }
 

@@ -150,16 +150,26 @@ func (f *Frame) caller(r *http.Request) (client netip.Addr, secure bool) {
 	secure = secure || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 	hops := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
 	for _, text := range slices.Backward(hops) {
-		hop, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil {
+		hop, ok := parseHop(strings.TrimSpace(text))
+		if !ok {
 			break
 		}
-		client = hop.Unmap().WithZone("")
+		client = hop
 		if !f.isProxy(client) {
 			break
 		}
 	}
 	return client, secure
+}
+
+// parseHop reads an address, with or without a port: some proxies add one.
+func parseHop(s string) (netip.Addr, bool) {
+	addr, err := netip.ParseAddr(strings.Trim(s, "[]"))
+	if err != nil {
+		withPort, portErr := netip.ParseAddrPort(s)
+		addr, err = withPort.Addr(), portErr
+	}
+	return addr.Unmap().WithZone(""), err == nil
 }
 
 func (f *Frame) isProxy(addr netip.Addr) bool {

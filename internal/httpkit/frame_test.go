@@ -63,6 +63,9 @@ func TestCaller(t *testing.T) {
 		{"through two proxies", newRequest("10.1.2.3:1", forwarded, "192.0.2.1,198.51.100.1 , 10.9.9.9"), "198.51.100.1", false},
 		{"proxies only", newRequest("10.1.2.3:1", forwarded, "10.7.7.7, 10.9.9.9"), "10.7.7.7", false},
 		{"through an IPv6 proxy", newRequest("[2001:db8:1::9]:1", forwarded, "2001:db8:2::7"), "2001:db8:2::7", false},
+		{"a client with a port", newRequest("10.1.2.3:1", forwarded, "198.51.100.1:5555"), "198.51.100.1", false},
+		{"an IPv6 client with a port", newRequest("10.1.2.3:1", forwarded, "[2001:db8:2::7]:5555"), "2001:db8:2::7", false},
+		{"an IPv6 client in brackets", newRequest("10.1.2.3:1", forwarded, "[2001:db8:2::7]"), "2001:db8:2::7", false},
 		{"a mapped client", newRequest("10.1.2.3:1", forwarded, "::ffff:198.51.100.1"), "198.51.100.1", false},
 		{"a proxy as a mapped client", newRequest("10.1.2.3:1", forwarded, "198.51.100.1, ::ffff:10.9.9.9"), "198.51.100.1", false},
 		{"no address at all", newRequest("@"), "invalid IP", false},
@@ -123,7 +126,7 @@ func TestHeaderBytes(t *testing.T) {
 	h := f.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
 	r := newRequest("203.0.113.7:1")
 	r.RequestURI = "/v1/balance"
-	fill := HeaderBytesMax - len(r.RequestURI) - len("X-Fill")
+	fill := HeaderBytesMax - len(r.Method) - len(r.RequestURI) - len("X-Fill")
 	r.Header.Set("X-Fill", strings.Repeat("x", fill))
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)

@@ -4,7 +4,6 @@ package testkit
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http/httptest"
 	"net/netip"
@@ -31,6 +30,7 @@ type Service struct {
 	Logger *slog.Logger // writes to what Log returns
 	URL    string       // of its listener, without /v1
 
+	stop func() // see Stop
 	log  *log
 	keys []string // made here, to be searched for in the log
 }
@@ -74,11 +74,12 @@ func Run(tb testing.TB, url string, options ...Option) *Service {
 	store := config.Store{Database: url, Data: tb.TempDir()}
 	s := open(tb, store, options)
 	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	go func() { ended <- s.Server.Run(ctx, store, func(base string) { ready <- base }) }()
 	tb.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if err := <-ended; err != nil {
 			tb.Errorf("testkit: the server ended with %v", err)
 		}
 	})
@@ -119,6 +120,9 @@ func (s *Service) checkLog(tb testing.TB) {
 		}
 	}
 }
+
+// Stop makes a service that was started by [Run] end, as a signal does, and does not wait for it.
+func (s *Service) Stop() { s.stop() }
 
 // Log returns what the service has logged, as lines of JSON.
 func (s *Service) Log() string { return s.log.String() }
