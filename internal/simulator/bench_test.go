@@ -1,0 +1,91 @@
+package simulator
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ponte-pay/ponte/internal/clock"
+)
+
+// BenchmarkPutCharge is PUT /v2/cob/{txid}: by itself, and over TCP as a service does it.
+func BenchmarkPutCharge(b *testing.B) {
+	for _, way := range []string{"handler", "tcp"} {
+		b.Run(way, func(b *testing.B) {
+			w := openWorld(b, b.TempDir(), clock.New(nil))
+			alpha := w.acquirer("alpha")
+			token := alpha.token()
+			body := `{"calendario":{"expiracao":3600},"devedor":{"cpf":"52998224725","nome":"Maria da Silva"},"valor":{"original":"30.00"},"chave":"` +
+				alpha.account.Key + `","solicitacaoPagador":"Pedido 42"}`
+			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+			handler := w.AcquirerHandler("alpha")
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			var n atomic.Int64
+			b.SetParallelism(8)
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					url := fmt.Sprintf("%s/v2/cob/1%034d", alpha.account.BaseURL, n.Add(1))
+					r, _ := http.NewRequest(http.MethodPut, url, strings.NewReader(body))
+					r.Header.Set("Authorization", "Bearer "+token)
+					if way == "handler" {
+						answer := httptest.NewRecorder()
+						answer.Body = &bytes.Buffer{}
+						handler.ServeHTTP(answer, r)
+						if answer.Code != http.StatusCreated {
+							b.Errorf("status %d: %s", answer.Code, answer.Body)
+						}
+						continue
+					}
+					answer, err := client.Do(r)
+					if err != nil {
+						b.Error(err)
+						continue
+					}
+					_, _ = io.Copy(io.Discard, answer.Body)
+					answer.Body.Close()
+					if answer.StatusCode != http.StatusCreated {
+						b.Errorf("status %d", answer.StatusCode)
+					}
+				}
+			})
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "charges/s")
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))/float64(b.N), "kept-B/charge")
+		})
+	}
+}
+
+// BenchmarkReplay is the start of a simulator with books of some size.
+func BenchmarkReplay(b *testing.B) {
+	const charges = 20_000
+	folder := b.TempDir()
+	s, err := Open(Options{Data: folder, Clock: clock.New(nil)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for n := range charges {
+		if _, err := s.books.createCharge(&chargeRecord{TxID: txidOf(n), Centavos: 100, Expires: 60, Request: "Pedido 42"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s.Close()
+	for b.Loop() {
+		s, err := Open(Options{Data: folder, Clock: clock.New(nil)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Close()
+	}
+	b.ReportMetric(float64(b.N*charges)/b.Elapsed().Seconds(), "charges/s")
+}

@@ -1,0 +1,191 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/ponte-pay/ponte/internal/money"
+)
+
+// Limits of a charge, in characters where nothing else is said.
+const (
+	expiresDefault = 86400 // seconds
+	debtorNameMax  = 200
+	keyLenMax      = 77
+	requestLenMax  = 140
+	infoItemsMax   = 50 // items
+	infoNameMax    = 50
+	infoValueMax   = 200
+)
+
+// chargeRequest is the body that creates or changes a charge. What is absent is nil.
+type chargeRequest struct {
+	Calendar *struct {
+		Expires *seconds `json:"expiracao"`
+	} `json:"calendario"`
+	Debtor *debtor `json:"devedor"`
+	Value  *struct {
+		Original *string         `json:"original"`
+		Flexible *int            `json:"modalidadeAlteracao"`
+		Cash     json.RawMessage `json:"retirada"`
+	} `json:"valor"`
+	Key     *string     `json:"chave"`
+	Request *string     `json:"solicitacaoPagador"`
+	Info    *[]infoItem `json:"infoAdicionais"`
+	Loc     *struct {
+		ID *int64 `json:"id"`
+	} `json:"loc"`
+	Status *string `json:"status"`
+}
+
+// seconds is a whole number that some write as a string, as the standard's own example does.
+type seconds int64
+
+// UnmarshalJSON reads a number or a string of digits.
+func (s *seconds) UnmarshalJSON(b []byte) error {
+	text := string(b)
+	if len(text) > 1 && text[0] == '"' {
+		text = text[1 : len(text)-1]
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		n = -1 // which no charge may have, and so is told with everything else that is wrong
+	}
+	*s = seconds(n)
+	return nil
+}
+
+var (
+	amountPattern = regexp.MustCompile(`^[0-9]{1,10}\.[0-9]{2}$`)
+	cpfPattern    = regexp.MustCompile(`^[0-9]{11}$`)
+	cnpjPattern   = regexp.MustCompile(`^[0-9A-Z]{14}$`)
+)
+
+// check adds what is wrong with each field that is there.
+func (q *chargeRequest) check(a *acquirer, broken *violations) {
+	if q.Calendar != nil && q.Calendar.Expires != nil && *q.Calendar.Expires <= 0 {
+		broken.add("cob.calendario.expiracao", "O campo cob.calendario.expiracao deve ser um número inteiro maior que zero.", "")
+	}
+	if d := q.Debtor; d != nil {
+		if (d.CPF == "") == (d.CNPJ == "") || d.Name == "" {
+			broken.add("cob.devedor", "O campo cob.devedor deve ter nome e um de cpf e cnpj.", "")
+		}
+		if d.CPF != "" && !cpfPattern.MatchString(d.CPF) {
+			broken.schema("cob.devedor.cpf", d.CPF)
+		}
+		if d.CNPJ != "" && !cnpjPattern.MatchString(d.CNPJ) {
+			broken.schema("cob.devedor.cnpj", d.CNPJ)
+		}
+		broken.text("cob.devedor.nome", d.Name, debtorNameMax)
+	}
+	q.checkValue(broken)
+	if q.Key != nil {
+		switch {
+		case *q.Key == "" || len(*q.Key) > keyLenMax:
+			broken.schema("cob.chave", *q.Key)
+		case *q.Key != a.identity.Key:
+			broken.add("cob.chave", "O campo cob.chave corresponde a uma chave que não pertence a este usuário recebedor.", *q.Key)
+		}
+	}
+	if q.Request != nil {
+		broken.text("cob.solicitacaoPagador", *q.Request, requestLenMax)
+	}
+	if q.Info != nil {
+		checkInfo(*q.Info, broken)
+	}
+}
+
+func (q *chargeRequest) checkValue(broken *violations) {
+	if q.Value == nil {
+		return
+	}
+	if original := q.Value.Original; original != nil {
+		if !amountPattern.MatchString(*original) {
+			broken.schema("cob.valor.original", *original)
+		} else if parseAmount(*original) == 0 {
+			broken.add("cob.valor.original", "O campo cob.valor.original é zero.", *original)
+		}
+	}
+	if flexible := q.Value.Flexible; flexible != nil && *flexible != 0 && *flexible != 1 {
+		broken.schema("cob.valor.modalidadeAlteracao", strconv.Itoa(*flexible))
+	}
+	if cash := string(q.Value.Cash); cash != "" && cash != "null" {
+		broken.add("cob.valor.retirada", "Este PSP não oferece Pix Saque nem Pix Troco.", "")
+	}
+}
+
+func checkInfo(items []infoItem, broken *violations) {
+	if len(items) > infoItemsMax {
+		broken.add("cob.infoAdicionais", fmt.Sprintf("O campo cob.infoAdicionais tem mais de %d itens.", infoItemsMax), strconv.Itoa(len(items)))
+		return
+	}
+	for i, item := range items {
+		property := fmt.Sprintf("cob.infoAdicionais[%d]", i)
+		if item.Name == "" || item.Value == "" {
+			broken.add(property, "O campo "+property+" deve ter nome e valor.", "")
+		}
+		broken.text(property+".nome", item.Name, infoNameMax)
+		broken.text(property+".valor", item.Value, infoValueMax)
+	}
+}
+
+// parseAmount reads what amountPattern matches.
+func parseAmount(s string) money.BRL {
+	n, _ := strconv.ParseInt(s[:len(s)-3]+s[len(s)-2:], 10, 64) // twelve digits at most
+	return money.BRL(n)
+}
+
+// require adds what a new charge must have and lacks.
+func (q *chargeRequest) require(broken *violations) {
+	missing := func(property string) { broken.add(property, "O campo "+property+" é obrigatório.", "") }
+	if q.Calendar == nil {
+		missing("cob.calendario")
+	}
+	if q.Value == nil || q.Value.Original == nil {
+		missing("cob.valor.original")
+	}
+	if q.Key == nil {
+		missing("cob.chave")
+	}
+}
+
+// checkLoc adds that a location is not free. Each one here belongs to the charge that it came with, whose own it is.
+func (q *chargeRequest) checkLoc(own, count int64, broken *violations) {
+	if q.Loc == nil || q.Loc.ID == nil || *q.Loc.ID == own {
+		return
+	}
+	reason := "O location referenciado por cob.loc.id inexiste."
+	if *q.Loc.ID > 0 && *q.Loc.ID <= count {
+		reason = "O location referenciado por cob.loc.id já está sendo utilizado por outra cobrança."
+	}
+	broken.add("cob.loc.id", reason, strconv.FormatInt(*q.Loc.ID, 10))
+}
+
+// hasEdits reports whether the request changes anything that makes a new revision.
+func (q *chargeRequest) hasEdits() bool {
+	return q.Calendar != nil || q.Debtor != nil || q.Value != nil || q.Key != nil || q.Request != nil || q.Info != nil
+}
+
+// fill takes over each field that is there.
+func (q *chargeRequest) fill(r *chargeRecord) {
+	if q.Calendar != nil && q.Calendar.Expires != nil {
+		r.Expires = int32(*q.Calendar.Expires)
+	}
+	if q.Debtor != nil {
+		r.Debtor = q.Debtor
+	}
+	if q.Value != nil && q.Value.Original != nil {
+		r.Centavos = int64(parseAmount(*q.Value.Original))
+	}
+	if q.Value != nil && q.Value.Flexible != nil {
+		r.Flexible = *q.Value.Flexible == 1
+	}
+	if q.Request != nil {
+		r.Request = *q.Request
+	}
+	if q.Info != nil {
+		r.Info = *q.Info
+	}
+}

@@ -1,0 +1,157 @@
+package simulator
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/pix"
+)
+
+// pageNotices are what the page can say after a form.
+var pageNotices = map[string]string{
+	"devolvido": "O dinheiro foi devolvido.",
+	"removida":  "A cobrança foi removida pelo adquirente.",
+	"falha":     "A falha está ligada.",
+	"limpo":     "Todas as falhas foram desligadas.",
+	"relogio":   "O relógio foi adiantado.",
+}
+
+func done(what string) (url.Values, error) { return url.Values{"feito": {what}}, nil }
+
+func (s *Simulator) formPay(r *http.Request) (url.Values, error) {
+	o := order{copyPaste: strings.TrimSpace(r.PostForm.Get("codigo")), name: clip(strings.TrimSpace(r.PostForm.Get("nome"))), silent: r.PostForm.Get("sem_aviso") != ""}
+	if o.copyPaste == "" {
+		return nil, invalid("copy_paste", "is required")
+	}
+	if text := strings.TrimSpace(r.PostForm.Get("documento")); text != "" {
+		var err error
+		if o.document, err = pix.ParseDocument(text); err != nil {
+			return nil, invalid("payer_document", err.Error())
+		}
+	}
+	if text := strings.TrimSpace(r.PostForm.Get("valor")); text != "" {
+		var message string
+		if o.amount, message = parseReais(fromPortuguese(text)); message != "" {
+			return nil, invalid("amount", message)
+		}
+	}
+	v, err := s.pay(o)
+	if err != nil {
+		return nil, err
+	}
+	return url.Values{"pago": {v.endToEndID.String()}}, nil
+}
+
+// fromPortuguese turns 1.234,56 into 1234.56, and leaves 1234.56 as it is.
+func fromPortuguese(amount string) string {
+	amount = strings.TrimSpace(strings.TrimPrefix(amount, "R$"))
+	if strings.Contains(amount, ",") {
+		amount = strings.ReplaceAll(strings.ReplaceAll(amount, ".", ""), ",", ".")
+	}
+	return amount
+}
+
+func (s *Simulator) formRefund(r *http.Request) (url.Values, error) {
+	if _, err := s.giveBack(r.PostForm.Get("e2e"), 0); err != nil {
+		return nil, err
+	}
+	return done("devolvido")
+}
+
+func (s *Simulator) formRemove(r *http.Request) (url.Values, error) {
+	if _, err := s.remove(r.PostForm.Get("txid"), r.PostForm.Get("adquirente")); err != nil {
+		return nil, err
+	}
+	return done("removida")
+}
+
+func (s *Simulator) formFault(r *http.Request) (url.Values, error) {
+	times, timesErr := strconv.Atoi(cmp.Or(r.PostForm.Get("vezes"), "1"))
+	delay, delayErr := strconv.Atoi(cmp.Or(r.PostForm.Get("demora"), strconv.FormatInt(faultDelayDefault.Milliseconds(), 10)))
+	rule := faultRule{
+		target: r.PostForm.Get("alvo"), operation: operation(r.PostForm.Get("operacao")), kind: faultKind(r.PostForm.Get("tipo")),
+		times: times, delay: time.Duration(delay) * time.Millisecond,
+	}
+	switch {
+	case s.acquirer(rule.target) == nil:
+		return nil, invalid("target", "is unknown")
+	case !slices.Contains(operations, string(rule.operation)):
+		return nil, invalid("operation", "is unknown")
+	case !slices.Contains(faultKinds, string(rule.kind)):
+		return nil, invalid("kind", "is unknown")
+	case timesErr != nil || times < 0 || times > faultTimesMax:
+		return nil, invalid("times", "is no number")
+	case delayErr != nil || delay < 0 || rule.delay > faultDelayMax:
+		return nil, invalid("delay_ms", "is no number")
+	}
+	if _, err := s.addFault(rule); err != nil {
+		return nil, err
+	}
+	return done("falha")
+}
+
+func (s *Simulator) formClear(r *http.Request) (url.Values, error) {
+	if err := s.clearFaults(r.Context()); err != nil {
+		return nil, err
+	}
+	return done("limpo")
+}
+
+func (s *Simulator) formClock(r *http.Request) (url.Values, error) {
+	seconds, err := strconv.Atoi(r.PostForm.Get("segundos"))
+	if err != nil || seconds < 1 || seconds > int(advanceMax/time.Second) {
+		return nil, invalid("advance_seconds", "is no number of seconds")
+	}
+	if err := s.advance(time.Duration(seconds) * time.Second); err != nil {
+		return nil, err
+	}
+	return done("relogio")
+}
+
+func statusOf(err error) int {
+	switch fault.As(err).Kind { //nolint:exhaustive // everything else is our own defect
+	case fault.Invalid, fault.Unprocessable, fault.Conflict:
+		return http.StatusBadRequest
+	case fault.NotFound:
+		return http.StatusNotFound
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// fieldsInPortuguese are the names of fields as the page has them.
+var fieldsInPortuguese = map[string]string{
+	"copy_paste": "código Pix copia e cola", "amount": "valor", "payer_document": "CPF ou CNPJ", "target": "adquirente",
+	"operation": "operação", "kind": "falha", "times": "vezes", "delay_ms": "demora", "advance_seconds": "segundos",
+}
+
+// inPortuguese says an error in plain words.
+func inPortuguese(err error) string {
+	for _, known := range []struct {
+		err  error
+		text string
+	}{
+		{errNoCharge, "Este código não é de nenhuma cobrança daqui."},
+		{errNoPayment, "Não há Pix com esse identificador."},
+		{errNotActive, "A cobrança já foi paga ou removida."},
+		{errRemoved, "A cobrança foi removida: nenhum banco a pagaria."},
+		{errRefundTooMuch, "Não resta nada a devolver deste Pix."},
+		{errFaultsFull, "Há falhas demais ligadas. Desligue-as primeiro."},
+		{errTooFar, "O relógio não pode ir tão longe."},
+	} {
+		if errors.Is(err, known.err) {
+			return known.text
+		}
+	}
+	if issues := fault.As(err).Issues; len(issues) > 0 {
+		return "Confira o campo " + cmp.Or(fieldsInPortuguese[issues[0].Path], issues[0].Path) + "."
+	}
+	return "Algo deu errado. Veja o registro do simulador."
+}

@@ -1,0 +1,200 @@
+package simulator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
+)
+
+// Bounds of notifications.
+const (
+	noticesMax      = 1 << 16 // that wait for a worker, and as many that wait for their time
+	noticeWorkers   = 8
+	noticeTimeMax   = 5 * time.Second        // of one try, in real time
+	noticeLookEvery = 100 * time.Millisecond // for tries that are due
+	noticeReadMax   = 4 << 10                // bytes of an answer
+)
+
+// noticeWaits are the waits of business time between the tries of a notification. After the last one it is lost.
+var noticeWaits = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
+
+// notice is a payment, or a return of it, that its receiver is to be told. It does not outlive the process: what is lost
+// with it, the receiver finds by asking.
+type notice struct {
+	acquirer *acquirer
+	payment  uint32    // its place
+	refunds  int       // how many of its refunds are told; later ones have notices of their own
+	tries    int       // so far
+	due      time.Time // of the next try, in business time
+}
+
+// notices are the notifications of both acquirers on their way.
+type notices struct {
+	clock  *clock.Clock
+	log    *slog.Logger
+	client *http.Client
+	ready  chan notice
+
+	mu    sync.Mutex
+	later []notice
+}
+
+func newNotices(c *clock.Clock, log *slog.Logger) *notices {
+	return &notices{
+		clock: c, log: log, ready: make(chan notice, noticesMax),
+		client: &http.Client{
+			Timeout:       noticeTimeMax,
+			Transport:     &http.Transport{MaxIdleConnsPerHost: noticeWorkers, MaxConnsPerHost: noticeWorkers, IdleConnTimeout: idleTimeMax},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// notify tells a payment's receiver about it, in time: it only ever puts it into a queue.
+func (a *acquirer) notify(v paymentView) {
+	if v.txid == "" {
+		return // the standard tells only of what has one
+	}
+	n := notice{acquirer: a, payment: v.place, refunds: len(v.refunds)}
+	a.notices.push(n)
+	if a.faults.onCallback(a.name) {
+		a.notices.push(n)
+	}
+}
+
+func (n *notices) push(one notice) {
+	select {
+	case n.ready <- one:
+	default:
+		n.lose(one, errors.New("too many are waiting"))
+	}
+}
+
+func (n *notices) lose(one notice, why error) {
+	n.log.Warn("notification lost", slog.String("acquirer", one.acquirer.name), slog.String("error", why.Error()))
+}
+
+// run delivers until ctx ends.
+func (n *notices) run(ctx context.Context) {
+	var workers sync.WaitGroup
+	for range noticeWorkers {
+		workers.Go(func() {
+			for {
+				select {
+				case one := <-n.ready:
+					n.deliver(ctx, one)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	for n.clock.Wait(ctx, noticeLookEvery) == nil {
+		n.wake()
+	}
+	workers.Wait()
+	n.client.CloseIdleConnections()
+}
+
+// step delivers everything that is due, one after the other. It reports whether there was anything.
+func (n *notices) step(ctx context.Context) bool {
+	n.wake()
+	for did := false; ; did = true {
+		select {
+		case one := <-n.ready:
+			n.deliver(ctx, one)
+		default:
+			return did
+		}
+	}
+}
+
+// wake makes ready what is due.
+func (n *notices) wake() {
+	now := n.clock.Now()
+	n.mu.Lock()
+	var due []notice
+	n.later = slices.DeleteFunc(n.later, func(one notice) bool {
+		if one.due.After(now) {
+			return false
+		}
+		due = append(due, one)
+		return true
+	})
+	n.mu.Unlock()
+	for _, one := range due {
+		n.push(one)
+	}
+}
+
+// deliver tries once, and puts a notification that failed aside for a while.
+func (n *notices) deliver(ctx context.Context, one notice) {
+	err := n.try(ctx, one)
+	if err == nil {
+		return
+	}
+	if one.tries == len(noticeWaits) {
+		n.lose(one, err)
+		return
+	}
+	one.due = n.clock.Now().Add(noticeWaits[one.tries])
+	one.tries++
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.later) >= noticesMax {
+		n.lose(one, err)
+		return
+	}
+	n.later = append(n.later, one)
+}
+
+type noticeJSON struct {
+	Payments []*paymentJSON `json:"pix"`
+}
+
+// try sends a notification. Without a webhook there is nobody to tell.
+func (n *notices) try(ctx context.Context, one notice) error {
+	a := one.acquirer
+	a.books.mu.Lock()
+	target, v := a.books.book[a.number].webhook.url, a.books.viewPayment(a.number, one.payment)
+	a.books.mu.Unlock()
+	if target == "" {
+		return nil
+	}
+	v.refunds = v.refunds[:one.refunds]
+	told, err := a.paymentJSON(v)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(noticeJSON{[]*paymentJSON{told}})
+	if err != nil {
+		return fmt.Errorf("simulator: encode notification: %w", err)
+	}
+	// Put behind the text of the URL, a query included: there are receivers who rely on it.
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(target, "/")+"/pix", bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("simulator: notification: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	response, err := n.client.Do(r)
+	if err != nil {
+		return fmt.Errorf("simulator: notification: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.CopyN(io.Discard, response.Body, noticeReadMax) // so that the connection can be used again
+	if response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("simulator: notification: status %d", response.StatusCode)
+	}
+	return nil
+}
