@@ -95,7 +95,7 @@ func onPostgres(t *testing.T) *installation {
 }
 
 func (in *installation) command(args ...string) *exec.Cmd {
-	c := exec.Command(in.binary, append(args, in.where...)...)
+	c := exec.Command(in.binary, append(slices.Clip(in.where), args...)...) // so that args can say otherwise
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "PONTE_") {
 			c.Env = append(c.Env, pair)
@@ -206,8 +206,14 @@ func (o *output) String() string {
 // start starts ponte serve. It is killed after the test, if it still runs.
 func (in *installation) start(t *testing.T, args ...string) *process {
 	t.Helper()
+	return in.launch(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "off", "--simulator-listen", "127.0.0.1:0"}, args...)...)
+}
+
+// launch starts a command that runs on. It is killed after the test, if it still runs.
+func (in *installation) launch(t *testing.T, args ...string) *process {
+	t.Helper()
 	p := &process{ended: make(chan struct{})}
-	p.cmd = in.command(append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "off"}, args...)...)
+	p.cmd = in.command(args...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -232,16 +238,22 @@ var running = regexp.MustCompile(`Ponte is running at (https?://127\.0\.0\.1:\d+
 func (in *installation) serve(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := in.start(t, args...)
+	p.ready(t, running)
+	return p
+}
+
+// ready returns when the process has said where it is, and notes that.
+func (p *process) ready(t *testing.T, greeting *regexp.Regexp) {
+	t.Helper()
 	testkit.Wait(t, "the server to start", func() bool {
 		select {
 		case <-p.ended:
 			t.Fatalf("the server ended: %s", p.stderr.String())
 		default:
 		}
-		return running.MatchString(p.stdout.String())
+		return greeting.MatchString(p.stdout.String())
 	})
-	p.url = running.FindStringSubmatch(p.stdout.String())[1]
-	return p
+	p.url = greeting.FindStringSubmatch(p.stdout.String())[1]
 }
 
 // wait returns the exit status of a process that ends.

@@ -44,6 +44,18 @@ func (c *doctorCommand) Run(e *env) error {
 		add("schema", fmt.Sprintf("version %d", version), err)
 		skew, err := core.ClockSkew(e.ctx)
 		add("clock", fmt.Sprintf("%v off the database's; business time is %v ahead", skew.Round(time.Millisecond), core.Clock.Offset()), err)
+		health, err := app.CheckAcquirers(e.ctx, core, e.store, serve)
+		if err != nil {
+			add("acquirers", "", err)
+		}
+		for _, h := range health {
+			add("acquirer "+h.Name, "answers", h.Err)
+		}
+		unmatched, err := core.CountUnmatched(e.ctx)
+		if err == nil && unmatched > 0 {
+			err = fmt.Errorf("%d payments belong to no charge: see table unmatched", unmatched)
+		}
+		add("payments", "all belong to a charge", err)
 	}
 	var rows [][]string
 	failed := false

@@ -29,8 +29,10 @@ type commands struct {
 	JSON bool `help:"Print JSON and nothing else."`
 
 	Serve     serveCommand     `cmd:"" help:"Run the service."`
+	Simulator simulatorCommand `cmd:"" help:"Run the simulated banks alone, for one or more servers."`
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database up to date. serve does so too."`
 	Account   accountCommands  `cmd:"" help:"Accounts, their settings and their money."`
+	Charge    chargeCommands   `cmd:"" help:"Pix charges."`
 	Key       keyCommands      `cmd:"" help:"API keys."`
 	IP        ipCommands       `cmd:"" name:"ip" help:"Addresses that are blocked for good."`
 	Audit     auditCommand     `cmd:"" help:"Add both ledgers up again and say what does not fit."`

@@ -22,25 +22,42 @@ func (c *serveCommand) Run(e *env) error {
 	}
 	defer core.Close()
 	log := newLog(e.stderr, c.Serve)
-	server := app.NewServer(core, c.Serve, log)
+	bank, err := app.OpenBank(e.ctx, core, e.store, c.Serve, log)
+	if err != nil {
+		return err
+	}
+	defer bank.Close()
+	server := app.NewServer(core, bank, c.Serve, log)
 	return server.Run(e.ctx, e.store, func(base string) {
 		demo, key, err := app.FirstRun(e.ctx, core)
 		if err != nil {
 			log.LogAttrs(e.ctx, slog.LevelError, "could not make the demo account", slog.String("error", err.Error()))
 		}
-		greet(e.stdout, base, demo, key)
+		greet(e.stdout, greeting{base: base, page: bank.Page(c.Serve), account: demo, key: key})
 		log.LogAttrs(e.ctx, slog.LevelInfo, "serving", slog.String("url", base), slog.Any("database", e.store))
 	})
 }
 
+// greeting is what a newcomer has to know.
+type greeting struct {
+	base    string // of the API
+	page    string // of the simulated bank; "" when the banks are real
+	account account.Account
+	key     string // "" unless the account was just made
+}
+
 // greet tells a newcomer what to do next. The key is shown this once.
-func greet(w io.Writer, base string, demo account.Account, key string) {
+func greet(w io.Writer, g greeting) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Ponte is running at %s\n", base)
-	if key != "" {
+	fmt.Fprintf(&b, "Ponte is running at %s\n", g.base)
+	if g.page != "" {
+		fmt.Fprintf(&b, "The banks are simulated, and no money is real. Pay as a customer would at %s\n", g.page)
+	}
+	if g.key != "" {
 		fmt.Fprintf(&b, "\nThis is a new database, so here is an account to try it with. Its key is shown only now:\n\n"+
-			"  account  %s (%s)\n  key      %s\n\nTry it:\n\n  curl -s %s/balance -H 'Authorization: Bearer %s'\n\n",
-			demo.ID, demo.Name, key, base, key)
+			"  account  %s (%s)\n  key      %s\n\nCreate a charge:\n\n"+
+			"  curl -s %s/charges -H 'Authorization: Bearer %s' -H 'Idempotency-Key: my-first-charge' -d '{\"amount\": 25.50, \"external_id\": \"order-1\"}'\n\n",
+			g.account.ID, g.account.Name, g.key, g.base, g.key)
 	}
 	_, _ = io.WriteString(w, b.String()) // nobody is reading; the service runs all the same
 }

@@ -70,14 +70,16 @@ func try(t *testing.T, line string) {
 			t.Fatalf("%s: %v", line, err)
 		}
 	} else {
-		parts := regexp.MustCompile(`^curl -s (\S+)/v1(\S+) -H 'Authorization: Bearer (\S+)'$`).FindStringSubmatch(line)
+		parts := regexp.MustCompile(`^curl -s (\S+)/v1(\S+) -H 'Authorization: Bearer (\S+)' -H 'Idempotency-Key: (\S+)' -d '(.*)'$`).FindStringSubmatch(line)
 		if parts == nil {
 			t.Fatalf("not understood: %s", line)
 		}
-		output = testkit.Do(t, parts[1], testkit.Request{Path: "/v1" + parts[2], Key: parts[3]}).Body
+		output = testkit.Do(t, parts[1], testkit.Request{
+			Method: http.MethodPost, Path: "/v1" + parts[2], Key: parts[3], Header: http.Header{"Idempotency-Key": {parts[4]}}, Body: parts[5],
+		}).Body
 	}
-	var balance map[string]any
-	if err := json.Unmarshal(output, &balance); err != nil || balance["currency"] != "BRL" {
+	var charge map[string]any
+	if err := json.Unmarshal(output, &charge); err != nil || charge["status"] != "pending" {
 		t.Errorf("%s: %s, %v", line, output, err)
 	}
 }
@@ -151,7 +153,7 @@ func TestSecondServerOnOneFile(t *testing.T) {
 func TestTwoServersOnOneDatabase(t *testing.T) {
 	t.Parallel()
 	in := onPostgres(t)
-	servers := []*process{in.serve(t), in.serve(t)}
+	servers := []*process{in.serve(t), in.serve(t, "--data", t.TempDir())} // one folder has one simulator
 	if anyKey.MatchString(servers[1].stdout.String()) {
 		t.Error("both made a demo account")
 	}
@@ -341,7 +343,7 @@ func TestAdmin(t *testing.T) {
 			t.Errorf("%s: %d %.300s", path, res.StatusCode, body)
 		}
 	}
-	for path, want := range map[string]string{"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ready"}`} {
+	for path, want := range map[string]string{"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ready","simulated":true}`} {
 		res, err := http.Get(p.url + path)
 		if err != nil {
 			t.Fatal(err)

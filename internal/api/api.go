@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/ratelimit"
@@ -24,6 +25,7 @@ type API struct {
 	directory *account.Directory
 	guard     *account.Guard
 	limiter   *ratelimit.Limiter
+	charges   *charge.Service
 
 	mux    *http.ServeMux
 	routes map[string]*route // by their patterns
@@ -35,12 +37,13 @@ type Services struct {
 	Directory *account.Directory
 	Guard     *account.Guard
 	Limiter   *ratelimit.Limiter
+	Charges   *charge.Service
 }
 
 // New returns the API.
 func New(s Services) *API {
 	a := &API{
-		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter,
+		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges,
 		mux: http.NewServeMux(), routes: map[string]*route{},
 	}
 	for _, r := range routes() {

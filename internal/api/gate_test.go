@@ -155,6 +155,7 @@ func TestDisabledResources(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, s *testkit.Service) {
 		none := s.Account(t, "none", "disabled_resources=charges,payouts,crypto,med,balance,transactions")
+		charges := s.Account(t, "no charges", "disabled_resources=charges")
 		balance := s.Account(t, "no balance", "disabled_resources=balance")
 		transactions := s.Account(t, "no transactions", "disabled_resources=transactions")
 		for _, c := range []struct {
@@ -165,7 +166,14 @@ func TestDisabledResources(t *testing.T) {
 		}{
 			{none, "/v1/balance", 403, "FORBIDDEN"},
 			{none, "/v1/transactions", 403, "FORBIDDEN"},
+			{none, "/v1/charges", 403, "FORBIDDEN"},
+			{none, "/v1/charges/ext:x", 403, "FORBIDDEN"},
 			{none, "/v1/boletos", 501, "FEATURE_NOT_AVAILABLE"},
+			{charges, "/v1/charges", 403, "FORBIDDEN"},
+			{charges, "/v1/charges/ext:x", 403, "FORBIDDEN"},
+			{charges, "/v1/transactions", 200, ""},
+			{balance, "/v1/charges", 200, ""},
+			{balance, "/v1/charges/ext:x", 404, "NOT_FOUND"},
 			{balance, "/v1/balance", 403, "FORBIDDEN"},
 			{balance, "/v1/transactions", 200, ""},
 			{transactions, "/v1/balance", 200, ""},
@@ -473,7 +481,7 @@ func TestUnusedIdempotencyKey(t *testing.T) {
 	a := s.Account(t, "shop")
 	s.Adjust(t, a.ID, money.CurrencyBRL, "1")
 	for _, keys := range [][]string{{""}, {"short"}, {"key-00001", "key-00002"}, {strings.Repeat("x", 300)}} {
-		for path, status := range map[string]int{"/v1/balance": 200, "/v1/transactions": 200, "/v1/boletos": 501} {
+		for path, status := range map[string]int{"/v1/balance": 200, "/v1/transactions": 200, "/v1/charges": 200, "/v1/charges/x": 404, "/v1/boletos": 501} {
 			got := s.Do(t, testkit.Request{Path: path, Key: a.Key, Header: http.Header{"Idempotency-Key": keys}})
 			if got.Status != status || got.Header.Get("Idempotent-Replayed") != "" {
 				t.Errorf("%s with %.40q: got %d %s", path, keys, got.Status, got.Body)

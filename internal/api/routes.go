@@ -24,6 +24,21 @@ type route struct {
 func routes() []*route {
 	table := []*route{
 		{
+			method: http.MethodPost, path: "/charges", key: idempotency.Required,
+			scopes: []account.Scopes{account.ScopeChargesWrite}, resource: account.ResourceCharges,
+			answer: (*API).createCharge,
+		},
+		{
+			method: http.MethodGet, path: "/charges", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopeChargesRead}, resource: account.ResourceCharges,
+			answer: (*API).listCharges,
+		},
+		{
+			method: http.MethodGet, path: "/charges/{id}", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopeChargesRead}, resource: account.ResourceCharges,
+			answer: (*API).getCharge,
+		},
+		{
 			method: http.MethodGet, path: "/balance", key: idempotency.Unused,
 			scopes: []account.Scopes{account.ScopeBalanceRead}, resource: account.ResourceBalance,
 			answer: (*API).getBalance,

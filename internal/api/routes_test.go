@@ -66,8 +66,6 @@ var promised = map[string]string{
 
 // notYet are the routes that are promised and documented but not served yet. A route that is served leaves this list.
 var notYet = []string{
-	"GET /charges",
-	"GET /charges/{id}",
 	"GET /crypto/charges",
 	"GET /crypto/charges/{id}",
 	"GET /crypto/currencies",
@@ -78,7 +76,6 @@ var notYet = []string{
 	"GET /med/{id}",
 	"GET /payouts",
 	"GET /payouts/{id}",
-	"POST /charges",
 	"POST /crypto/charges",
 	"POST /crypto/payouts",
 	"POST /crypto/quotes",
@@ -241,7 +238,7 @@ func TestUnknownRoutes(t *testing.T) {
 	s := testkit.Start(t, sqltest.SQLite(t))
 	a := s.Account(t, "shop")
 	for _, path := range []string{
-		"/v1/", "/v1/Balance", "/v1/balance/", "/v1/balance/x", "/v1/balances", "/v1/charge",
+		"/v1/", "/v1/Balance", "/v1/balance/", "/v1/balance/x", "/v1/balances", "/v1/charge", "/v1/charges/", "/v1/charges/x/y", "/v1/charges/ext:a/b",
 		"/v1/boletos/x/y", "/v1/card", "/v1/card_payments/crd_1", "/v1//balance", "/v1/./balance", "/v1/../v1/balance",
 		"/v1/crypto", "/v1/crypto/x", "/v1/transactions/txn_in_1", "/v1/med/x/y", "/v1/openapi", "/v1/metrics",
 	} {
@@ -270,6 +267,9 @@ func TestWrongMethod(t *testing.T) {
 		{http.MethodPost, "/v1/balance", "GET, HEAD"},
 		{http.MethodPut, "/v1/balance", "GET, HEAD"},
 		{http.MethodDelete, "/v1/transactions", "GET, HEAD"},
+		{http.MethodDelete, "/v1/charges", "GET, HEAD, POST"},
+		{http.MethodPost, "/v1/charges/chg_1", "GET, HEAD"},
+		{http.MethodPatch, "/v1/charges/ext:a%2Fb", "GET, HEAD"},
 		{http.MethodPatch, "/v1/boletos", "GET, HEAD, POST"},
 		{http.MethodOptions, "/v1/card/charges", "GET, HEAD, POST"},
 		{http.MethodPost, "/v1/boletos/bol_1", "GET, HEAD"},

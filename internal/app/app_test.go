@@ -67,7 +67,7 @@ func TestDatabaseAway(t *testing.T) {
 		s := testkit.Start(t, sqltest.SQLite(t))
 		a := s.Account(t, "shop")
 		s.Get(t, a.Key, "/v1/balance").Want(t, http.StatusOK)
-		wantReadiness(t, s, http.StatusOK, `{"status":"ready"}`)
+		wantReadiness(t, s, http.StatusOK, `{"status":"ready","simulated":true}`)
 		s.Core.DB.Close()
 		s.Step(t)
 		wantClosed(t, s, a.Key, "the database does not answer")
@@ -84,7 +84,7 @@ func TestDatabaseAway(t *testing.T) {
 		wantClosed(t, s, a.Key, "the database does not answer")
 		release()
 		s.Server.Look(t.Context())
-		wantReadiness(t, s, http.StatusOK, `{"status":"ready"}`)
+		wantReadiness(t, s, http.StatusOK, `{"status":"ready","simulated":true}`)
 		s.Get(t, a.Key, "/v1/balance").Want(t, http.StatusOK)
 
 		proxy.Down()
@@ -140,7 +140,7 @@ func TestStarting(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, sqltest.SQLite(t))
 	a := s.Account(t, "shop")
-	s.Server = app.NewServer(s.Core, config.Serve{}, s.Logger)
+	s.Server = app.NewServer(s.Core, s.Bank, config.Serve{}, s.Logger)
 	server := httptest.NewServer(s.Server.Handler())
 	t.Cleanup(server.Close)
 	s.URL = server.URL

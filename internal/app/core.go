@@ -8,14 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/api"
+	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/schema"
@@ -128,4 +132,12 @@ func (c *Core) Close() {
 // ClockSkew returns how far this machine's clock is ahead of the database's, and an error when that is too far to serve.
 func (c *Core) ClockSkew(ctx context.Context) (time.Duration, error) {
 	return node.Skew(ctx, c.DB, c.Clock)
+}
+
+// charges returns the service of charges at a bank.
+func (c *Core) charges(bank *Bank, once *idempotency.Engine, log *slog.Logger) *charge.Service {
+	return charge.New(charge.Services{
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Ledger: c.Ledger, Accounts: c.Accounts, Once: once,
+		Router: bank.Router, Log: log, Render: api.RenderCharge,
+	})
 }

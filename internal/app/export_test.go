@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/callback"
 	"github.com/ponte-pay/ponte/internal/clock"
 )
 
@@ -34,4 +35,9 @@ func CertificateFiles(cert, key string) func() (*tls.Certificate, error) {
 // Loop runs a step as the server runs its own.
 func Loop(ctx context.Context, c *clock.Clock, log *slog.Logger, step func(context.Context) (bool, error)) {
 	loop{"test", time.Hour, step}.run(ctx, c, log)
+}
+
+// CallbackPath returns where an acquirer's notifications arrive.
+func (b *Bank) CallbackPath(acquirer string) string {
+	return callback.Path(acquirer, b.secrets[acquirer])
 }

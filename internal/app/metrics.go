@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"net/http"
 	"net/http/pprof"
 	"strconv"
@@ -10,18 +11,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/node"
 )
+
+const scrapeTimeMax = 2 * time.Second
 
 // metrics are what an operator watches.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	notices  *prometheus.CounterVec
 }
 
-func newMetrics(core *Core, n *node.Node) *metrics {
+func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -32,11 +37,14 @@ func newMetrics(core *Core, n *node.Node) *metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 15},
 		}, []string{"route"}),
 	}
+	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ponte_acquirer_notices_total", Help: "Notifications by acquirer and what became of them.",
+	}, []string{"acquirer", "what"})
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
 	m.registry.MustRegister(
-		m.requests, m.seconds,
+		m.requests, m.seconds, m.notices,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("ponte_ready", "1 while this node serves.", func() float64 {
@@ -48,9 +56,29 @@ func newMetrics(core *Core, n *node.Node) *metrics {
 		gauge("ponte_nodes", "Nodes that share the database.", func() float64 { return float64(n.Alive()) }),
 		gauge("ponte_fold_lag_seconds", "Age of the oldest credit that waits to be folded.",
 			func() float64 { return core.Ledger.Lag().Seconds() }),
+		gauge("ponte_unmatched_payments", "Payments that belong to no charge.", func() float64 {
+			ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
+			defer cancel()
+			n, err := core.CountUnmatched(ctx)
+			if err != nil {
+				return -1 // not known
+			}
+			return float64(n)
+		}),
 		gauge("ponte_clock_offset_seconds", "How far business time was moved ahead.",
 			func() float64 { return core.Clock.Offset().Seconds() }),
 	)
+	for i, h := range bank.Router.Health() {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ponte_acquirer_open", Help: "1 while an acquirer is passed over because it failed.",
+			ConstLabels: prometheus.Labels{"acquirer": h.Acquirer},
+		}, func() float64 {
+			if bank.Router.Health()[i].State == acquirer.BreakerClosed {
+				return 0
+			}
+			return 1
+		}))
+	}
 	return m
 }
 
@@ -63,6 +91,9 @@ func (m *metrics) observe(s *httpkit.Scope, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(s.Status)).Inc()
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())
 }
+
+// notified counts a notification.
+func (m *metrics) notified(acquirer, what string) { m.notices.WithLabelValues(acquirer, what).Inc() }
 
 // handler serves the admin listener.
 func (m *metrics) handler() http.Handler {

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/api"
+	"github.com/ponte-pay/ponte/internal/callback"
 	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/idempotency"
@@ -37,6 +40,7 @@ const (
 // Server is `ponte serve`: the API and every loop behind it.
 type Server struct {
 	core    *Core
+	bank    *Bank
 	config  config.Serve
 	log     *slog.Logger
 	node    *node.Node
@@ -48,29 +52,49 @@ type Server struct {
 }
 
 // NewServer wires a server. Nothing runs yet.
-func NewServer(core *Core, serve config.Serve, log *slog.Logger) *Server {
-	s := &Server{core: core, config: serve, log: log}
+func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Server {
+	s := &Server{core: core, bank: bank, config: serve, log: log}
 	s.node = node.New(core.DB, core.Clock, core.IDs.New())
-	s.metrics = newMetrics(core, s.node)
+	s.metrics = newMetrics(core, bank, s.node)
 	guard := account.NewGuard(core.DB, core.Clock)
 	limiter := ratelimit.New(core.DB, core.Clock, s.node.Alive)
 	frame := &httpkit.Frame{
 		IDs: core.IDs, Clock: core.Clock, Log: log,
 		Ready: s.node.Ready, Spelling: api.Spelling, Observe: s.metrics.observe, Proxies: serve.TrustedProxy,
 	}
+	once := idempotency.New(core.DB, core.Clock, 0)
+	charges := core.charges(bank, once, log)
 	v1 := api.New(api.Services{
-		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter,
+		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges,
 	})
-	s.handler = s.route(frame.Wrap(v1))
-	s.loops = []loop{
+	told := callback.New(bank.secrets, charges.Hint, s.metrics.notified)
+	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, callback.Prefix) {
+			told.ServeHTTP(w, r)
+			return
+		}
+		v1.ServeHTTP(w, r)
+	})))
+	s.loops = slices.Concat(bank.steps, []loop{
 		{"node", 500 * time.Millisecond, s.node.Step},
 		{"guard", 500 * time.Millisecond, guard.Step},
 		{"ratelimit", ratelimit.StepEvery, limiter.Step},
 		{"fold", 50 * time.Millisecond, core.Ledger.Step},
-		{"idempotency", time.Minute, idempotency.New(core.DB, core.Clock, 0).Step},
+		{"idempotency", time.Minute, once.Step},
 		{"locks", 5 * time.Second, func(ctx context.Context) (bool, error) { core.DB.ReleaseStale(ctx); return false, nil }},
-	}
+		{"hints", 20 * time.Millisecond, charges.FollowHints},
+		{"expiry", 500 * time.Millisecond, charges.Expire},
+		{"release", 500 * time.Millisecond, charges.Release},
+		{"reconciliation", time.Second, charges.Reconcile},
+		{"lost charges", 5 * time.Second, bank.Router.Step},
+	})
 	return s
+}
+
+// Reachable makes the server tell its acquirers where to send notifications: to its public URL, or to base when it has
+// none. It comes before Work.
+func (s *Server) Reachable(base string) {
+	s.loops = append(s.loops, s.bank.register(cmp.Or(strings.TrimSuffix(s.config.PublicURL, "/"), base)))
 }
 
 // Handler returns everything that the main listener serves. Tests use it without one.
@@ -93,14 +117,15 @@ func (s *Server) route(rest http.Handler) http.Handler {
 }
 
 type health struct {
-	Status string `json:"status"`
-	Reason string `json:"reason,omitempty"`
+	Status    string `json:"status"`
+	Reason    string `json:"reason,omitempty"`
+	Simulated bool   `json:"simulated,omitempty"`
 }
 
 func (s *Server) readiness() httpkit.Answer {
 	err := s.node.Ready()
 	if err == nil {
-		return httpkit.Answer{Body: health{Status: "ready"}}
+		return httpkit.Answer{Body: health{Status: "ready", Simulated: s.bank.Simulated}}
 	}
 	// The cause can name hosts; those who may know it read it in the log.
 	reason, _, _ := strings.Cut(err.Error(), ":")
@@ -151,17 +176,34 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 		servers = append(servers, &server{s.http(s.metrics.handler()), netutil.LimitListener(admin, connectionsMax)})
 		servers[1].WriteTimeout = 0 // a profile takes as long as it was asked to
 	}
+	base := scheme + "://" + listener.Addr().String()
+	if inside := s.bank.inside; inside != nil {
+		controls, err := listen(ctx, s.config.SimulatorListen)
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		servers = append(servers, &server{s.http(inside.Handler()), netutil.LimitListener(controls, connectionsMax)})
+	}
+	s.Reachable(base)
 	// The work ends after the requests that need it.
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	s.Step(work)
 	var running sync.WaitGroup
 	running.Go(func() { s.Work(work) })
+	if inside := s.bank.inside; inside != nil {
+		running.Go(func() {
+			if err := inside.Serve(work); err != nil {
+				s.log.LogAttrs(work, slog.LevelError, "simulator", slog.String("error", err.Error()))
+			}
+		})
+	}
 	failed := make(chan error, len(servers))
 	for _, srv := range servers {
 		go func() { failed <- srv.serve() }()
 	}
-	ready(scheme + "://" + listener.Addr().String() + api.Prefix)
+	ready(base + api.Prefix)
 
 	select {
 	case <-ctx.Done():

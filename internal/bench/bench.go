@@ -72,9 +72,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 
 func (r *run) duration() time.Duration { return time.Duration(r.Seconds) * time.Second }
 
-// compare adds a row with its ratio.
-func (r *run) compare(name string, value float64, unit, against string, other, ratioMin float64) {
-	row := Row{Name: name, Value: value, Unit: unit, Against: against, Ratio: value / other, Reached: true}
+// compare adds a rate with its ratio to another.
+func (r *run) compare(name string, rate float64, against string, other, ratioMin float64) {
+	row := Row{Name: name, Value: rate, Unit: "/s", Against: against, Ratio: rate / other, Reached: true}
 	if ratioMin > 0 {
 		row.Goal = fmt.Sprintf("at least %g times", ratioMin)
 		row.Reached = row.Ratio >= ratioMin
@@ -85,6 +85,11 @@ func (r *run) compare(name string, value float64, unit, against string, other, r
 // plain adds a rate that is compared with nothing.
 func (r *run) plain(name string, rate float64) {
 	r.report.Rows = append(r.report.Rows, Row{Name: name, Value: rate, Unit: "/s", Reached: true})
+}
+
+// plainUnit adds a value that is compared with nothing.
+func (r *run) plainUnit(name string, value float64, unit string) {
+	r.report.Rows = append(r.report.Rows, Row{Name: name, Value: value, Unit: unit, Reached: true})
 }
 
 // limit adds a row that may not be above a promise.

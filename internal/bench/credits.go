@@ -132,6 +132,6 @@ func (r *run) liteCredits(ctx context.Context) error {
 		return err
 	}
 	r.plain("SQLite: credits one at a time", alone)
-	r.compare("SQLite: credits to one account", grouped, "/s", "one at a time", alone, creditsRatioMin)
+	r.compare("SQLite: credits to one account", grouped, "one at a time", alone, creditsRatioMin)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -50,8 +51,23 @@ func (r *run) postgres(ctx context.Context) error {
 		return err
 	}
 	r.plain("pgbench: updates of one row", hot)
-	r.compare("PostgreSQL: credits to one account", rate, "/s", "pgbench on one row", hot, creditsRatioMin)
-	return nil
+	r.compare("PostgreSQL: credits to one account", rate, "pgbench on one row", hot, creditsRatioMin)
+	if r.Postgres != "" {
+		return nil // charges want a database of their own
+	}
+	r.Progress("pgbench TPC-B")
+	mix, err := r.tpcb(ctx, path, url)
+	if err != nil {
+		return err
+	}
+	r.plain("pgbench: TPC-B, scale 10, 32 clients", mix)
+	if _, err := command(ctx, filepath.Join(filepath.Dir(path), "psql"), "-q", "-c", "CREATE DATABASE charges", url); err != nil {
+		return err
+	}
+	if err := r.creations(ctx, "PostgreSQL", strings.Replace(url, "/postgres?", "/charges?", 1), mix, chargesPostgresMin); err != nil {
+		return err
+	}
+	return r.creations(ctx, "SQLite", "", mix, chargesSQLiteMin)
 }
 
 func findPgbench(beside string) (string, error) {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,7 +51,7 @@ func (r *run) serve(ctx context.Context) error {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	c := clock.New(nil)
 	started := c.Real()
-	server := exec.CommandContext(ctx, r.Binary, "serve", data, "--listen="+address, "--admin-listen=off", "--log-level=warn")
+	server := exec.CommandContext(ctx, r.Binary, "serve", data, "--listen="+address, "--admin-listen=off", "--simulator-listen=127.0.0.1:0", "--log-level=warn")
 	server.Cancel = func() error { return server.Process.Signal(syscall.SIGTERM) }
 	if err := server.Start(); err != nil {
 		return err
@@ -59,7 +60,7 @@ func (r *run) serve(ctx context.Context) error {
 		_ = server.Process.Signal(syscall.SIGTERM)
 		_ = server.Wait()
 	}()
-	if err := waitReady(ctx, address); err != nil {
+	if err := waitReady(ctx, address, "/readyz"); err != nil {
 		return err
 	}
 	r.limit("start to ready on SQLite", c.RealSince(started).Seconds(), "s", readySecondsMax)
@@ -79,15 +80,15 @@ func (r *run) serve(ctx context.Context) error {
 		return err
 	}
 	r.plain("empty HTTP handler", empty)
-	r.compare("SQLite: GET /v1/balance", rate, "/s", "an empty handler", empty, 0)
+	r.compare("SQLite: GET /v1/balance", rate, "an empty handler", empty, 0)
 	last := &r.report.Rows[len(r.report.Rows)-1]
 	last.Goal, last.Reached = fmt.Sprintf("at least %d/s", balanceRateMin), rate >= balanceRateMin
 	return nil
 }
 
 // newKey makes an account whose key may be used as often as we like.
-func (r *run) newKey(ctx context.Context, data string) (string, error) {
-	out, err := exec.CommandContext(ctx, r.Binary, "account", "create", "--name=bench", "--json", data).Output()
+func (r *run) newKey(ctx context.Context, where ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, r.Binary, append([]string{"account", "create", "--name=bench", "--json"}, where...)...).Output()
 	if err != nil {
 		return "", err
 	}
@@ -98,7 +99,7 @@ func (r *run) newKey(ctx context.Context, data string) (string, error) {
 	if err := json.Unmarshal(out, &made); err != nil {
 		return "", err
 	}
-	_, err = command(ctx, r.Binary, "account", "set", made.Account, "rate_limit=1000000", data)
+	_, err = command(ctx, r.Binary, append([]string{"account", "set", made.Account, "rate_limit=1000000"}, where...)...)
 	return made.Key, err
 }
 
@@ -117,73 +118,110 @@ func (r *run) emptyHandler(ctx context.Context) (float64, error) {
 	return r.load(ctx, l.Addr().String(), "GET / HTTP/1.1\r\nHost: bench\r\n\r\n")
 }
 
-// load sends one request over and over on several connections and returns answers a second. It reads no more of an
-// answer than it must, so that the machine's time goes into the server.
+// load sends one request over and over on several connections and returns answers a second.
 func (r *run) load(ctx context.Context, address, request string) (float64, error) {
+	fixed := []byte(request)
+	result, err := hammer(ctx, r.duration(), traffic{
+		address: address, connections: connections,
+		next: func() []byte { return fixed }, want: "HTTP/1.1 200",
+	})
+	return result.rate, err
+}
+
+// traffic is what a load generator sends.
+type traffic struct {
+	address     string
+	connections int
+	next        func() []byte     // the next request; nil ends its connection
+	want        string            // what every answer begins with
+	each        func(body []byte) // looks at the body; nil for none
+}
+
+// flow is how it went.
+type flow struct {
+	answers int64
+	rate    float64       // answers a second
+	p99     time.Duration // the time that one in a hundred answers took longer than
+}
+
+// hammer sends traffic for as long as said, or until there is no more. It reads no more of an answer than it must, so that
+// the machine's time goes into the server.
+func hammer(ctx context.Context, limit time.Duration, t traffic) (flow, error) {
 	c := clock.New(nil)
-	ctx, stop := context.WithTimeout(ctx, r.duration())
+	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	var answers atomic.Int64
-	failures := make(chan error, connections)
+	failures := make(chan error, t.connections)
+	took := make([][]time.Duration, t.connections)
 	started := c.Real()
 	var wg sync.WaitGroup
-	for range connections {
+	for i := range t.connections {
 		wg.Go(func() {
-			if err := hammer(ctx, address, []byte(request), &answers); err != nil && ctx.Err() == nil {
+			if err := t.connection(ctx, c, &answers, &took[i]); err != nil && ctx.Err() == nil {
 				failures <- err
 				stop()
 			}
 		})
 	}
 	wg.Wait()
+	all := slices.Sorted(slices.Values(slices.Concat(took...)))
+	f := flow{answers: answers.Load(), rate: float64(answers.Load()) / c.RealSince(started).Seconds()}
+	if len(all) > 0 {
+		f.p99 = all[len(all)*99/100]
+	}
 	select {
 	case err := <-failures:
-		return 0, err
+		return f, err
 	default:
-		return float64(answers.Load()) / c.RealSince(started).Seconds(), nil
+		return f, nil
 	}
 }
 
-func hammer(ctx context.Context, address string, request []byte, answers *atomic.Int64) error {
+func (t traffic) connection(ctx context.Context, c *clock.Clock, answers *atomic.Int64, took *[]time.Duration) error {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", address)
+	conn, err := d.DialContext(ctx, "tcp", t.address)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	in := bufio.NewReader(conn)
+	in := bufio.NewReaderSize(conn, 16<<10)
 	for {
+		request := t.next()
+		if request == nil {
+			return nil
+		}
+		asked := c.Real()
 		if _, err := conn.Write(request); err != nil {
 			return err
 		}
-		if err := readAnswer(in); err != nil {
+		if err := readAnswer(in, t.want, t.each); err != nil {
 			return err
 		}
+		*took = append(*took, c.RealSince(asked))
 		answers.Add(1)
 	}
 }
 
-// readAnswer reads one answer and fails unless it is 200.
-func readAnswer(in *bufio.Reader) error {
+// readAnswer reads one answer and fails unless it begins as wanted.
+func readAnswer(in *bufio.Reader, want string, each func([]byte)) error {
 	status, err := in.ReadSlice('\n')
 	if err != nil {
 		return err
 	}
-	if !bytes.HasPrefix(status, []byte("HTTP/1.1 200")) {
-		return fmt.Errorf("bench: answered %s", bytes.TrimSpace(status))
-	}
+	refused := !bytes.HasPrefix(status, []byte(want))
+	line := string(bytes.TrimSpace(status))
 	length := -1
 	for {
-		line, err := in.ReadSlice('\n')
+		header, err := in.ReadSlice('\n')
 		if err != nil {
 			return err
 		}
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 {
+		header = bytes.TrimSpace(header)
+		if len(header) == 0 {
 			break
 		}
-		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+		if value, ok := bytes.CutPrefix(header, []byte("Content-Length: ")); ok {
 			if length, err = strconv.Atoi(string(value)); err != nil {
 				return err
 			}
@@ -192,13 +230,24 @@ func readAnswer(in *bufio.Reader) error {
 	if length < 0 {
 		return errors.New("bench: an answer without Content-Length")
 	}
-	_, err = in.Discard(length)
-	return err
+	if !refused && each == nil {
+		_, err = in.Discard(length)
+		return err
+	}
+	body := make([]byte, length)
+	if _, err := io.ReadFull(in, body); err != nil {
+		return err
+	}
+	if refused {
+		return fmt.Errorf("bench: answered %s: %.300s", line, body)
+	}
+	each(body)
+	return nil
 }
 
-func waitReady(ctx context.Context, address string) error {
+func waitReady(ctx context.Context, address, path string) error {
 	return poll(ctx, serveStartMax, func() bool {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 		if err != nil {
 			return false
 		}
@@ -208,7 +257,7 @@ func waitReady(ctx context.Context, address string) error {
 		}
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusOK
-	}, "ponte serve is not ready")
+	}, address+" is not ready")
 }
 
 func poll(ctx context.Context, limit time.Duration, done func() bool, complaint string) error {

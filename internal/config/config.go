@@ -77,6 +77,11 @@ type Serve struct {
 
 	TrustedProxy []netip.Prefix `help:"Networks of the TLS proxies in front; only their X-Forwarded-* count." placeholder:"CIDR" env:"PONTE_TRUSTED_PROXY"`
 
+	PublicURL string `name:"public-url" help:"Where acquirers reach this server. Default: where it listens." placeholder:"URL" env:"PONTE_PUBLIC_URL"`
+
+	Simulator       string `help:"Use the ponte simulator that runs at this URL instead of one inside." placeholder:"URL" env:"PONTE_SIMULATOR"`
+	SimulatorListen string `help:"Address of the simulator inside, its page and its controls." default:"127.0.0.1:8090" placeholder:"HOST:PORT" env:"PONTE_SIMULATOR_LISTEN"`
+
 	LogFormat    string        `help:"text or json." enum:"text,json" default:"text" env:"PONTE_LOG_FORMAT"`
 	LogLevel     slog.Level    `help:"debug, info, warn or error." default:"info" env:"PONTE_LOG_LEVEL"`
 	DrainTimeout time.Duration `help:"How long a stopping server waits for requests under way." default:"20s" env:"PONTE_DRAIN_TIMEOUT"`

@@ -44,6 +44,7 @@ type Scope struct {
 	Client    netip.Addr // who calls, behind proxies too
 	Secure    bool       // the caller's side is HTTPS
 	Route     string     // the pattern that matched; "" for none
+	Secret    bool       // the path itself is a secret: the log shows the route instead
 	Account   id.Account // zero before the key is known
 	Status    int        // of the answer
 	Err       error      // what the answer does not tell; nil for none
@@ -189,8 +190,12 @@ func (f *Frame) log(r *http.Request, s *Scope, incoming string, took time.Durati
 	if !f.Log.Enabled(r.Context(), level) {
 		return
 	}
+	path := r.URL.Path
+	if s.Secret {
+		path = s.Route
+	}
 	attrs := make([]slog.Attr, 0, 8)
-	attrs = append(attrs, slog.String("request_id", s.RequestID), slog.String("method", clip(r.Method)), slog.String("path", clip(r.URL.Path)),
+	attrs = append(attrs, slog.String("request_id", s.RequestID), slog.String("method", clip(r.Method)), slog.String("path", clip(path)),
 		slog.Int("status", s.Status), slog.Duration("took", took), slog.String("client", s.Client.String()))
 	if s.Account != 0 {
 		attrs = append(attrs, slog.String("account_id", s.Account.String()))

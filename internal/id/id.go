@@ -115,6 +115,8 @@ const (
 type Prefix string
 
 const (
+	Charge    Prefix = "chg_"     // a Pix charge
+	Event     Prefix = "evt_"     // something that happened
 	Request   Prefix = "req_"     // one HTTP request
 	Hold      Prefix = "hld_"     // money an operator blocked
 	InflowTx  Prefix = "txn_in_"  // a transaction that brought money in

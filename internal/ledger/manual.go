@@ -18,6 +18,9 @@ const (
 	KindRelease    Kind = "release"    // a hold that ended
 )
 
+// KindInflow is money that nothing asked for: a second, an excess or a short payment of a charge.
+const KindInflow Kind = "inflow"
+
 // Why a hold cannot be released.
 var (
 	ErrNoHold   = errors.New("ledger: no such hold in this account")

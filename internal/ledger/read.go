@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
@@ -96,7 +97,21 @@ func Adjustments(ctx context.Context, q sqldb.Querier, r Range) ([]Transfer, err
 		int64(r.Account), string(r.Currency), r.Before, string(r.Target), r.Limit)
 }
 
+// Inflows returns money that nothing asked for below an identifier, newest first.
+func Inflows(ctx context.Context, q sqldb.Querier, r Range) ([]Transfer, error) {
+	return sqldb.All(ctx, q, scanTransfer, selectInflows, int64(r.Account), string(r.Currency), r.Before, r.Limit)
+}
+
 // Get returns one transfer of an account, or [sqldb.ErrNoRows].
 func Get(ctx context.Context, q sqldb.Querier, account id.Account, transfer id.ID) (Transfer, error) {
 	return sqldb.One(ctx, q, scanTransfer, selectTransfer, int64(account), transfer)
+}
+
+// IsPosted reports whether a transfer of that kind with that OnceKey exists.
+func (l *Ledger) IsPosted(ctx context.Context, account id.Account, kind Kind, onceKey string) (bool, error) {
+	_, err := sqldb.One(ctx, l.db, scanTransfer, selectTransferOnce, int64(account), string(kind), onceKey)
+	if errors.Is(err, sqldb.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -58,6 +58,9 @@ WHERE account_id = $1 AND currency = $2 AND id > $3 AND id < $4 ORDER BY id LIMI
 WHERE account_id = $1 AND kind = 'adjustment' AND currency = $2 AND id < $3 AND ($4 = '' OR target = $4)
 ORDER BY id DESC LIMIT $5`
 
+	selectInflows = `SELECT ` + transferColumns + ` FROM transfer
+WHERE account_id = $1 AND kind = 'inflow' AND currency = $2 AND id < $3 ORDER BY id DESC LIMIT $4`
+
 	selectHolds = `SELECT ` + transferColumns + ` FROM transfer
 WHERE account_id = $1 AND kind IN ('hold', 'release') AND id > $2 ORDER BY id LIMIT $3`
 

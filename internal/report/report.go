@@ -5,8 +5,10 @@ package report
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -92,7 +94,7 @@ func IsTransactionID(s string) bool {
 
 // AdjustmentID returns the transaction that an operator's adjustment appears as.
 func AdjustmentID(t *ledger.Transfer) string {
-	shown := fromAdjustment(t)
+	shown := fromTransfer(t)
 	return shown.PublicID()
 }
 
@@ -110,28 +112,44 @@ type Page struct {
 	Limit         int
 }
 
-// ListTransactions returns an account's transactions, newest first, and whether there are more.
-func ListTransactions(ctx context.Context, q sqldb.Querier, account id.Account, p Page) (list []Transaction, more bool, err error) {
-	before, err := p.border(ctx, q, account)
+// ListTransactions returns an account's transactions, newest first, and whether there are more. They are the account's
+// charges and what was moved by hand, merged by their identifiers: no table of their own could disagree with these.
+func ListTransactions(ctx context.Context, q sqldb.Querier, owner id.Account, p Page) (list []Transaction, more bool, err error) {
+	before, err := p.border(ctx, q, owner)
 	if err != nil {
 		return nil, false, err
 	}
-	r := ledger.Range{Account: account, Currency: money.CurrencyBRL, Before: before, Target: targets[p.Type], Limit: p.Limit + 1}
-	rows, err := ledger.Adjustments(ctx, q, r)
+	r := ledger.Range{Account: owner, Currency: money.CurrencyBRL, Before: before, Target: targets[p.Type], Limit: p.Limit + 1}
+	moved, err := ledger.Adjustments(ctx, q, r)
 	if err != nil {
 		return nil, false, err
 	}
-	for _, t := range rows[:min(len(rows), p.Limit)] {
-		list = append(list, fromAdjustment(&t))
+	if p.Type != CashOut {
+		inflows, err := ledger.Inflows(ctx, q, r)
+		if err != nil {
+			return nil, false, err
+		}
+		charges, err := charge.Before(ctx, q, owner, before, r.Limit)
+		if err != nil {
+			return nil, false, err
+		}
+		moved = append(moved, inflows...)
+		for i := range charges {
+			list = append(list, fromCharge(&charges[i]))
+		}
 	}
-	return list, len(rows) > p.Limit, nil
+	for i := range moved {
+		list = append(list, fromTransfer(&moved[i]))
+	}
+	slices.SortFunc(list, func(a, b Transaction) int { return b.ID.Compare(a.ID) })
+	return list[:min(len(list), p.Limit)], len(list) > p.Limit, nil
 }
 
 // targets are the books that an adjustment of each type goes to.
 var targets = map[Type]ledger.Book{CashIn: ledger.Available, CashOut: ledger.Adjustment}
 
 // border returns the identifier below which the page begins.
-func (p Page) border(ctx context.Context, q sqldb.Querier, account id.Account) (id.ID, error) {
+func (p Page) border(ctx context.Context, q sqldb.Querier, owner id.Account) (id.ID, error) {
 	switch {
 	case !p.Before.IsZero():
 		return id.First(p.Before), nil
@@ -143,20 +161,43 @@ func (p Page) border(ctx context.Context, q sqldb.Querier, account id.Account) (
 		if err != nil {
 			continue
 		}
-		t, err := ledger.Get(ctx, q, account, x)
-		switch {
-		case errors.Is(err, sqldb.ErrNoRows):
-			return id.ID{}, ErrCursor
-		case err != nil:
-			return id.ID{}, err
-		case t.Kind == ledger.KindAdjustment && t.Amount.Currency == money.CurrencyBRL && fromAdjustment(&t).Type == kind:
-			return x, nil
+		if known, err := isTransaction(ctx, q, owner, kind, x); err != nil || known {
+			return x, err
 		}
 	}
 	return id.ID{}, ErrCursor
 }
 
-func fromAdjustment(t *ledger.Transfer) Transaction {
+// isTransaction reports whether an account has a transaction of that type.
+func isTransaction(ctx context.Context, q sqldb.Querier, owner id.Account, kind Type, x id.ID) (bool, error) {
+	if kind == CashIn {
+		if found, err := charge.Exists(ctx, q, owner, x); err != nil || found {
+			return found, err
+		}
+	}
+	t, err := ledger.Get(ctx, q, owner, x)
+	switch {
+	case errors.Is(err, sqldb.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	byHand := t.Kind == ledger.KindAdjustment || t.Kind == ledger.KindInflow
+	return byHand && t.Amount.Currency == money.CurrencyBRL && fromTransfer(&t).Type == kind, nil
+}
+
+func fromCharge(c *charge.Charge) Transaction {
+	return Transaction{
+		ID: c.ID, Type: CashIn, ResourceID: id.Charge.Format(c.ID), Amount: c.Amount, Fee: c.Fee, Net: c.Amount - c.Fee, Gross: c.Amount,
+		Status: chargeStatuses[c.Status], Origin: OriginAPI, CreatedAt: c.CreatedAt(),
+	}
+}
+
+var chargeStatuses = map[charge.State]Status{
+	charge.Pending: Pending, charge.Paid: Completed, charge.Expired: Cancelled, charge.Cancelled: Cancelled, charge.Refunded: Refunded,
+}
+
+func fromTransfer(t *ledger.Transfer) Transaction {
 	amount := money.BRL(t.Amount.Units)
 	out := Transaction{
 		ID: t.ID, Type: CashIn, Amount: amount, Net: amount, Gross: amount,

@@ -137,6 +137,8 @@ func TestStatement(t *testing.T) {
 				running.Available, running.Blocked = running.Available-units, running.Blocked+units
 			case ledger.KindRelease:
 				running.Available, running.Blocked = running.Available+units, running.Blocked-units
+			case ledger.KindInflow:
+				running.Available += units
 			case ledger.KindAdjustment:
 				if l.Transfer.Source == ledger.Available {
 					units = -units

@@ -30,23 +30,29 @@ const (
 
 // Tables are all tables with their class. A test holds them equal to the migrations.
 var Tables = map[string]Class{
-	"account":        Reference,
-	"api_key":        Reference,
-	"ip_block":       Reference,
-	"balance":        Tenant,
-	"delta":          Tenant,
-	"transfer":       Tenant,
-	"bound_key":      Tenant,
-	"schema_version": Local,
-	"node":           Local,
-	"clock":          Local,
-	"rate_window":    Local,
+	"account":         Reference,
+	"api_key":         Reference,
+	"ip_block":        Reference,
+	"balance":         Tenant,
+	"delta":           Tenant,
+	"transfer":        Tenant,
+	"bound_key":       Tenant,
+	"charge":          Tenant,
+	"event":           Tenant,
+	"schema_version":  Local,
+	"node":            Local,
+	"clock":           Local,
+	"rate_window":     Local,
+	"unmatched":       Local,
+	"acquirer_cursor": Local,
 }
 
 // Finds are the statements that look over all accounts, by package and constant, each with its reason. A test refuses any
 // other statement on a tenant table that does not name its account. A find is one bounded read without locks; what it
 // finds is acted on in one account.
 var Finds = map[string]string{
+	"charge.findExpired":              "charges whose time is over",
+	"charge.findReleased":             "money whose waiting time is over",
 	"idempotency.findForgotten":       "keys that are no longer remembered",
 	"ledger.findWaitingBook":          "credits that dead nodes left unfolded",
 	"ledger.findAccountWithBalance":   "the audit goes from account to account",

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/clock/clocktest"
 	"github.com/ponte-pay/ponte/internal/money"
-	"github.com/ponte-pay/ponte/internal/testkit"
 )
 
 // TestReopen fails when anything that was told is not there after a restart.
@@ -401,7 +401,7 @@ func TestConcurrently(t *testing.T) {
 			}
 		}
 	}
-	testkit.Wait(t, "every notification", func() bool { v.mu.Lock(); defer v.mu.Unlock(); return len(v.pixs) == wantNotices })
+	clocktest.Wait(t, "every notification", func() bool { v.mu.Lock(); defer v.mu.Unlock(); return len(v.pixs) == wantNotices })
 	w.Close()
 	check(openWorld(t, folder, clock.New(nil)))
 }

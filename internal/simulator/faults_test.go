@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
-	"github.com/ponte-pay/ponte/internal/testkit"
+	"github.com/ponte-pay/ponte/internal/clock/clocktest"
 )
 
 func (w *world) fault(body string) {
@@ -50,9 +50,9 @@ func TestFaultOnCreate(t *testing.T) {
 			alpha.token()
 			w.fault(`{"target":"alpha","operation":"charge.create","kind":"` + tt.kind + `","delay_ms":30}`)
 			w.acquirer("beta").create(1, "1.00") // is not meant
-			began := testkit.Real.Real()
+			began := clocktest.Real.Real()
 			got, err := alpha.try("PUT", "/v2/cob/"+txidOf(1), alpha.body("10.00"))
-			if took := testkit.Real.RealSince(began); took < tt.took {
+			if took := clocktest.Real.RealSince(began); took < tt.took {
 				t.Errorf("took %v, want %v", took, tt.took)
 			}
 			switch {
@@ -176,7 +176,7 @@ func TestFaultRefuse(t *testing.T) {
 		_, err := alpha.try("PUT", "/v2/cob/"+txidOf(2), alpha.body("10.00"))
 		underWay <- err
 	}()
-	testkit.Wait(t, "the request under way", func() bool { return len(w.told("?acquirer=alpha").Charges) == 2 })
+	clocktest.Wait(t, "the request under way", func() bool { return len(w.told("?acquirer=alpha").Charges) == 2 })
 
 	for range 3 {
 		w.sim("POST", "/sim/faults", `{"target":"alpha","operation":"charge.create","kind":"refuse"}`).want(t, http.StatusOK, `"kind":"refuse","times":0`)
@@ -267,7 +267,7 @@ func TestFaultRefuseUnderLoad(t *testing.T) {
 	}
 	slots := w.acquirers[0].door.listener.slots
 	// The one that is left waits for the next connection.
-	testkit.Wait(t, "closed connections to make room for others", func() bool { return len(slots) <= 1 })
+	clocktest.Wait(t, "closed connections to make room for others", func() bool { return len(slots) <= 1 })
 }
 
 // lateListener accepts one connection, when it is told to.
@@ -289,7 +289,7 @@ func TestConnectionThatIsBeingAccepted(t *testing.T) {
 		_, err := l.Accept()
 		result <- err
 	}()
-	testkit.Wait(t, "Accept", func() bool { return len(l.slots) == 1 })
+	clocktest.Wait(t, "Accept", func() bool { return len(l.slots) == 1 })
 	l.shut()
 	ours, theirs := net.Pipe()
 	late.accept <- ours

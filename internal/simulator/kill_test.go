@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/ponte-pay/ponte/internal/clock"
-	"github.com/ponte-pay/ponte/internal/testkit"
+	"github.com/ponte-pay/ponte/internal/clock/clocktest"
 )
 
 const childVariable = "PONTE_SIMULATOR_CHILD"
@@ -60,7 +60,7 @@ func TestKill(t *testing.T) {
 		}
 		control = strings.TrimSpace(control)
 		var accounts []Account
-		testkit.Wait(t, "its acquirers", func() bool {
+		clocktest.Wait(t, "its acquirers", func() bool {
 			accounts = nil
 			send(t, http.DefaultClient, request(t, "GET", control+"/sim/acquirers", "")).into(t, http.StatusOK, &accounts)
 			return !strings.HasSuffix(accounts[1].BaseURL, ".simulator")
@@ -76,7 +76,7 @@ func TestKill(t *testing.T) {
 			b.access = b.token()
 			wg.Go(func() { seen.work(b, control, (round*8+worker)*1_000_000) })
 		}
-		testkit.Wait(t, "some work", func() bool { return seen.count() > before+100 })
+		clocktest.Wait(t, "some work", func() bool { return seen.count() > before+100 })
 		if err := child.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

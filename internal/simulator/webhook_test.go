@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ponte-pay/ponte/internal/clock"
-	"github.com/ponte-pay/ponte/internal/testkit"
+	"github.com/ponte-pay/ponte/internal/clock/clocktest"
 )
 
 func TestWebhook(t *testing.T) {
@@ -179,8 +179,8 @@ func TestServe(t *testing.T) {
 		w.pay(`{"acquirer":"beta","txid":"` + txidOf(n) + `"}`)
 	}
 	told := func() (n int) { v.mu.Lock(); defer v.mu.Unlock(); return len(v.pixs) }
-	testkit.Wait(t, "20 notifications", func() bool { return told() >= 20 })
-	testkit.Wait(t, "40 that failed", func() bool {
+	clocktest.Wait(t, "20 notifications", func() bool { return told() >= 20 })
+	clocktest.Wait(t, "40 that failed", func() bool {
 		w.notices.mu.Lock()
 		defer w.notices.mu.Unlock()
 		return len(w.notices.later) == 40
@@ -188,7 +188,7 @@ func TestServe(t *testing.T) {
 	v.take()
 	v.status.Store(http.StatusOK)
 	w.sim("POST", "/sim/clock", `{"advance_seconds":3600}`).want(t, http.StatusOK)
-	testkit.Within(t, time.Second, "20 repetitions after the move", func() bool { return told() == 20 })
+	clocktest.Within(t, time.Second, "20 repetitions after the move", func() bool { return told() == 20 })
 	stop()
 	if err := <-served; err != nil {
 		t.Errorf("Serve: %v", err)

@@ -27,6 +27,7 @@ import (
 type Service struct {
 	Core   *app.Core
 	Server *app.Server
+	Bank   *app.Bank    // simulated
 	Logger *slog.Logger // writes to what Log returns
 	URL    string       // of its listener, without /v1
 
@@ -61,10 +62,11 @@ func Each(t *testing.T, test func(t *testing.T, s *Service)) {
 func Start(tb testing.TB, url string, options ...Option) *Service {
 	tb.Helper()
 	s := open(tb, config.Store{Database: url}, options)
-	s.Server.Step(tb.Context())
 	listener := httptest.NewServer(s.Server.Handler())
 	tb.Cleanup(listener.Close)
 	s.URL = listener.URL
+	s.Server.Reachable(s.URL)
+	s.Server.Step(tb.Context())
 	return s
 }
 
@@ -100,13 +102,18 @@ func open(tb testing.TB, store config.Store, options []Option) *Service {
 		tb.Fatalf("testkit: %v", err)
 	}
 	tb.Cleanup(core.Close)
-	serve := config.Serve{Listen: "127.0.0.1:0", AdminListen: "off", DrainTimeout: time.Second}
+	serve := config.Serve{Listen: "127.0.0.1:0", AdminListen: "off", SimulatorListen: "127.0.0.1:0", DrainTimeout: time.Second}
 	for _, o := range options {
 		o(&serve)
 	}
 	s := &Service{Core: core, log: &log{}}
 	s.Logger = slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	s.Server = app.NewServer(core, serve, s.Logger)
+	store.Data = tb.TempDir() // of the simulators
+	if s.Bank, err = app.OpenBank(tb.Context(), core, store, serve, s.Logger); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Bank.Close)
+	s.Server = app.NewServer(core, s.Bank, serve, s.Logger)
 	tb.Cleanup(func() { s.checkLog(tb) })
 	return s
 }

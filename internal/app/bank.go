@@ -1,0 +1,345 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/acquirer/bcb"
+	"github.com/ponte-pay/ponte/internal/acquirer/efi"
+	"github.com/ponte-pay/ponte/internal/callback"
+	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/idempotency"
+	"github.com/ponte-pay/ponte/internal/node"
+	"github.com/ponte-pay/ponte/internal/simulator"
+)
+
+// Bank is where money comes from and goes to: real acquirers, or the simulators, never both.
+type Bank struct {
+	Router    *acquirer.Router
+	Simulated bool
+
+	secrets map[string]string    // the acquirers' own, by name
+	inside  *simulator.Simulator // nil unless it runs in this process
+	steps   []loop               // what it needs to be kept up
+}
+
+const (
+	simulatorAskMax   = 2 * time.Second
+	simulatorBytesMax = 1 << 20
+)
+
+// OpenBank opens the acquirers that the settings name, or the simulators.
+func OpenBank(ctx context.Context, core *Core, store config.Store, serve config.Serve, log *slog.Logger) (*Bank, error) {
+	named, err := store.Acquirers()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(named) > 0 && serve.Simulator != "":
+		return nil, errors.New("--simulator never runs beside real acquirers: take one of them away")
+	case len(named) > 0:
+		return openReal(core.Clock, named)
+	case serve.Simulator != "":
+		return openOutside(ctx, core, strings.TrimSuffix(serve.Simulator, "/"))
+	}
+	return openInside(ctx, core, store, log)
+}
+
+func openReal(c *clock.Clock, named []config.Acquirer) (*Bank, error) {
+	b := &Bank{secrets: map[string]string{}}
+	var routes []acquirer.Route
+	for _, a := range named {
+		driver, err := openDriver(c, a)
+		if err != nil {
+			return nil, fmt.Errorf("acquirer %s: %w", a.Name, err)
+		}
+		routes = append(routes, acquirer.Route{Acquirer: driver, Priority: a.Priority, Weight: a.Weight})
+		b.secrets[a.Name] = a.ClientSecret
+	}
+	var err error
+	b.Router, err = acquirer.NewRouter(c, routes...)
+	return b, err
+}
+
+func openDriver(c *clock.Clock, a config.Acquirer) (acquirer.Acquirer, error) {
+	certificate, err := readCertificate(a)
+	if err != nil {
+		return nil, err
+	}
+	switch a.Driver {
+	case "efi":
+		return efi.New(efi.Config{
+			Name: a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key, Certificate: certificate,
+		}, c)
+	case "bcb":
+		return bcb.New(bcb.Config{
+			Name: a.Name, BaseURL: a.BaseURL, TokenURL: a.TokenURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key,
+			Certificate: certificate,
+		}, c)
+	}
+	return nil, fmt.Errorf("driver %q: use efi or bcb", a.Driver)
+}
+
+func readCertificate(a config.Acquirer) (c bcb.Certificate, err error) {
+	if a.Certificate == "" {
+		return c, nil
+	}
+	content, err := os.ReadFile(a.Certificate)
+	if err != nil {
+		return c, err
+	}
+	if !bytes.Contains(content, []byte("-----BEGIN")) {
+		return bcb.Certificate{PKCS12: content}, nil
+	}
+	c.CertPEM, c.KeyPEM = content, content
+	if a.CertificateKey != "" {
+		c.KeyPEM, err = os.ReadFile(a.CertificateKey)
+	}
+	return c, err
+}
+
+// openInside runs the simulators in this process.
+func openInside(ctx context.Context, core *Core, store config.Store, log *slog.Logger) (*Bank, error) {
+	s, err := simulator.Open(simulator.Options{
+		Data: store.Data, Clock: core.Clock, Log: log,
+		Advanced: func(offset time.Duration) error {
+			return node.StoreClock(context.WithoutCancel(ctx), core.DB, core.Clock, offset)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Listen(ctx); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	b, err := simulated(core.Clock, s.Acquirers())
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	b.inside = s
+	return b, nil
+}
+
+var errNoSimulator = errors.New("no simulator answers")
+
+// openOutside uses simulators that run alone, and follows their clock.
+func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
+	var accounts []simulator.Account
+	if err := ask(ctx, url+"/sim/acquirers", &accounts); err != nil {
+		return nil, fmt.Errorf("%w at %s: %w", errNoSimulator, url, err)
+	}
+	b, err := simulated(core.Clock, accounts)
+	if err != nil {
+		return nil, err
+	}
+	follow := func(ctx context.Context) (bool, error) {
+		var told struct {
+			OffsetSeconds int64 `json:"offset_seconds"`
+		}
+		if err := ask(ctx, url+"/sim/clock", &told); err != nil {
+			return false, err
+		}
+		offset := time.Duration(told.OffsetSeconds) * time.Second
+		if offset <= core.Clock.Offset() {
+			return false, nil
+		}
+		return false, node.StoreClock(ctx, core.DB, core.Clock, offset)
+	}
+	if _, err := follow(ctx); err != nil {
+		return nil, err
+	}
+	b.steps = append(b.steps, loop{"simulator clock", 200 * time.Millisecond, follow})
+	return b, nil
+}
+
+// simulated reaches simulated acquirers by the same driver as real ones.
+func simulated(c *clock.Clock, accounts []simulator.Account) (*Bank, error) {
+	b := &Bank{Simulated: true, secrets: map[string]string{}}
+	var routes []acquirer.Route
+	for _, a := range accounts {
+		driver, err := efi.New(efi.Config{Name: a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key}, c)
+		if err != nil {
+			return nil, err
+		}
+		routes = append(routes, acquirer.Route{Acquirer: driver, Priority: a.Priority})
+		b.secrets[a.Name] = a.ClientSecret
+	}
+	var err error
+	b.Router, err = acquirer.NewRouter(c, routes...)
+	return b, err
+}
+
+func ask(ctx context.Context, url string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, simulatorAskMax)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("answered %s", response.Status)
+	}
+	return json.NewDecoder(io.LimitReader(response.Body, simulatorBytesMax)).Decode(into)
+}
+
+// register tells every acquirer where to send notifications, until each has taken it.
+func (b *Bank) register(base string) loop {
+	waiting := map[string]bool{}
+	for name := range b.secrets {
+		waiting[name] = true
+	}
+	return loop{"webhooks", 5 * time.Second, func(ctx context.Context) (bool, error) {
+		var failed error
+		for name := range waiting {
+			at, ok := b.Router.Get(name)
+			if !ok {
+				continue
+			}
+			if err := at.SetWebhook(ctx, base+callback.Path(name, b.secrets[name])); err != nil {
+				failed = errors.Join(failed, err)
+				continue
+			}
+			delete(waiting, name)
+		}
+		return false, failed
+	}}
+}
+
+// Page returns where a person can pay simulated charges, or "" when the banks are real.
+func (b *Bank) Page(serve config.Serve) string {
+	if !b.Simulated {
+		return ""
+	}
+	return cmp.Or(strings.TrimSuffix(serve.Simulator, "/"), "http://"+serve.SimulatorListen) + "/"
+}
+
+// Controls returns the page and the controls of the simulators inside, or nil.
+func (b *Bank) Controls() http.Handler {
+	if b.inside == nil {
+		return nil
+	}
+	return b.inside.Handler()
+}
+
+// Step delivers the notifications of the simulators inside, for tests that run nothing else.
+func (b *Bank) Step(ctx context.Context) (bool, error) {
+	if b.inside == nil {
+		return false, nil
+	}
+	return b.inside.Step(ctx)
+}
+
+// Close ends the simulators inside.
+func (b *Bank) Close() {
+	if b.inside != nil {
+		_ = b.inside.Close()
+	}
+}
+
+// openRunning reaches the acquirers that a running server uses: real ones, or simulators wherever they are.
+func openRunning(ctx context.Context, core *Core, store config.Store, serve config.Serve) (*Bank, error) {
+	named, err := store.Acquirers()
+	if err != nil {
+		return nil, err
+	}
+	if len(named) > 0 {
+		return openReal(core.Clock, named)
+	}
+	return openOutside(ctx, core, cmp.Or(strings.TrimSuffix(serve.Simulator, "/"), "http://"+serve.SimulatorListen))
+}
+
+// CancelCharge removes an unpaid charge at its acquirer and then here, and returns what became of it.
+func CancelCharge(ctx context.Context, core *Core, store config.Store, serve config.Serve, log *slog.Logger, public string) (string, error) {
+	bank, err := openRunning(ctx, core, store, serve)
+	if err != nil {
+		return "", err
+	}
+	c, err := core.charges(bank, idempotency.New(core.DB, core.Clock, 0), log).Cancel(ctx, public)
+	return string(c.Status), err
+}
+
+// RunSimulator runs the simulators alone until ctx ends. ready is called once with their address.
+func RunSimulator(ctx context.Context, data, address string, log *slog.Logger, ready func(url string)) error {
+	s, err := simulator.Open(simulator.Options{Data: data, Clock: clock.New(nil), Log: log})
+	if err != nil {
+		return err
+	}
+	defer s.Close() // its books are written already
+	if err := s.Listen(ctx); err != nil {
+		return err
+	}
+	listener, err := listen(ctx, address)
+	if err != nil {
+		return err
+	}
+	controls := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: readHeaderTimeMax, ReadTimeout: readTimeMax, IdleTimeout: idleTimeMax,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- (&server{controls, listener}).serve() }()
+	ready("http://" + listener.Addr().String())
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		if err := <-failed; err != nil {
+			log.LogAttrs(ctx, slog.LevelError, "simulator", slog.String("error", err.Error()))
+		}
+		stop()
+	}()
+	err = s.Serve(running)
+	return errors.Join(err, controls.Close())
+}
+
+// Health is how one acquirer answered.
+type Health struct {
+	Name string
+	Err  error // nil when it answered
+}
+
+// CheckAcquirers asks each acquirer for a charge that it cannot have: to say so, it has to know us.
+func CheckAcquirers(ctx context.Context, core *Core, store config.Store, serve config.Serve) ([]Health, error) {
+	bank, err := openRunning(ctx, core, store, serve)
+	if errors.Is(err, errNoSimulator) && serve.Simulator == "" {
+		return nil, nil // it runs inside the server, which does not run
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []Health
+	for _, h := range bank.Router.Health() {
+		at, _ := bank.Router.Get(h.Acquirer)
+		_, err := at.GetCharge(ctx, id.Token(core.IDs.New(), id.NewAccount(rand.Reader)))
+		if errors.Is(err, acquirer.ErrNotFound) {
+			err = nil
+		}
+		list = append(list, Health{h.Acquirer, err})
+	}
+	return list, nil
+}
+
+// CountUnmatched returns how many payments belong to no charge.
+func (c *Core) CountUnmatched(ctx context.Context) (int64, error) {
+	return charge.CountUnmatched(ctx, c.DB)
+}

@@ -1,0 +1,73 @@
+package charge
+
+import (
+	"context"
+	"sync"
+
+	"github.com/ponte-pay/ponte/internal/acquirer"
+)
+
+// looks lets one question at a time be asked about a charge. Whoever comes while one is under way shares the next one
+// with all who come meanwhile: the answer that is under way may be older than what they know.
+type looks struct {
+	mu    sync.Mutex
+	asked map[string]*look // under way, by txid
+}
+
+// look is a question under way, or the one after it.
+type look struct {
+	done chan struct{}
+	err  error // once it is done
+	next *look // nil while nobody waits for it
+}
+
+func newLook() *look { return &look{done: make(chan struct{})} }
+
+// join has ask called after now, and waits for its end no longer than ctx and than one question may take. What is asked
+// goes on without whoever leaves.
+func (l *looks) join(ctx context.Context, txid string, ask func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, acquirer.TryTimeMax)
+	defer cancel()
+	one := l.enter(txid, ask)
+	select {
+	case <-one.done:
+		return one.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *looks) enter(txid string, ask func() error) *look {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.asked[txid]; now != nil {
+		if now.next == nil {
+			now.next = newLook()
+		}
+		return now.next
+	}
+	if l.asked == nil {
+		l.asked = map[string]*look{}
+	}
+	first := newLook()
+	l.asked[txid] = first
+	go l.run(txid, first, ask)
+	return first
+}
+
+// run asks until nobody waits for another answer.
+func (l *looks) run(txid string, one *look, ask func() error) {
+	for one != nil {
+		one.err = ask()
+		l.mu.Lock()
+		next := one.next
+		if next == nil {
+			delete(l.asked, txid)
+		} else {
+			l.asked[txid] = next
+		}
+		l.mu.Unlock()
+		close(one.done)
+		one = next
+	}
+}

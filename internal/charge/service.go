@@ -1,0 +1,329 @@
+package charge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/event"
+	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/idempotency"
+	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// Services are what charges stand on.
+type Services struct {
+	DB       *sqldb.DB
+	Clock    *clock.Clock
+	IDs      *id.Generator
+	Random   io.Reader
+	Ledger   *ledger.Ledger
+	Accounts *account.Service
+	Once     *idempotency.Engine
+	Router   *acquirer.Router
+	Log      *slog.Logger
+	Render   func(*Charge) ([]byte, error) // the charge as an event shows it
+}
+
+// Service creates charges and follows them.
+type Service struct {
+	Services
+	looks   looks   // questions to acquirers
+	settled settled // payments that need no second look
+
+	mu    sync.Mutex
+	hints map[hint]patience   // notifications that wait to be looked up
+	kept  map[id.Account]kept // settings read lately
+}
+
+// New returns the service.
+func New(s Services) *Service { return &Service{Services: s} }
+
+// Request asks for a charge.
+type Request struct {
+	Account       account.Account
+	Key           string   // Idempotency-Key
+	Hash          [32]byte // of the body, by meaning
+	Amount        money.BRL
+	Description   string
+	PayerName     string
+	PayerDocument string
+	ExpiresIn     time.Duration
+	ExternalID    string
+	PostbackURL   string
+	Split         account.Split
+}
+
+var errPostback = fault.New(fault.Invalid, "postback_url_not_registered", "postback_url must be the URL of an active webhook endpoint of the account")
+
+// Create makes the charge, or returns the one that its key or its external_id made before.
+func (s *Service) Create(ctx context.Context, r Request) (Charge, idempotency.Outcome, error) {
+	c, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
+		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /charges", Key: r.Key, Hash: r.Hash,
+		Kind: "charge", ExternalID: r.ExternalID,
+	}, func(ctx context.Context) (idempotency.Found[Charge], error) {
+		return s.claimed(ctx, &r)
+	}, func(ctx context.Context, claim idempotency.Claim) (Charge, error) {
+		return s.create(ctx, &r, claim)
+	})
+	if outcome == idempotency.Replayed {
+		c = c.AsCreated()
+	}
+	return c, outcome, err
+}
+
+// claimed finds what holds the request's key and what holds its external_id.
+func (s *Service) claimed(ctx context.Context, r *Request) (found idempotency.Found[Charge], err error) {
+	rows, err := sqldb.All(ctx, s.DB, scanCharge, selectClaimed, int64(r.Account.ID), r.Key, r.ExternalID)
+	for _, c := range rows {
+		stored := &idempotency.Stored[Charge]{Resource: c, Hash: c.hash, KeyAt: c.CreatedAt(), SameMaterial: c.Amount == r.Amount}
+		if r.Key != "" && c.key == r.Key {
+			found.ByKey = stored
+		}
+		if r.ExternalID != "" && c.ExternalID == r.ExternalID {
+			found.ByExternalID = stored
+		}
+	}
+	return found, err
+}
+
+func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Claim) (Charge, error) {
+	settings := r.Account.Settings
+	for _, err := range []error{
+		settings.Permit(account.CreateCharge), settings.PermitSplit(r.Split), settings.PermitBRL(r.Amount), permitPostback(r.PostbackURL),
+	} {
+		if err != nil {
+			return Charge{}, err
+		}
+	}
+	// The acquirer's name for it is made before the call, its own identifier inside the transaction: identifiers order
+	// lists, and one that waited for an acquirer would appear behind what a reader has already passed.
+	txid := id.Token(s.IDs.New(), r.Account.ID)
+	made, err := s.Router.CreateCharge(ctx, acquirer.NewCharge{
+		TxID: txid, Amount: r.Amount, ExpiresIn: r.ExpiresIn, Description: r.Description,
+		PayerName: r.PayerName, PayerDocument: r.PayerDocument,
+	})
+	if err != nil {
+		return Charge{}, err
+	}
+	routing, err := describe(made.Attempts)
+	if err != nil {
+		return Charge{}, err
+	}
+	c := Charge{
+		Account: r.Account.ID, TxID: txid, ExternalID: r.ExternalID, Status: Pending, Amount: r.Amount,
+		Description: r.Description, PayerName: r.PayerName, PayerDocument: r.PayerDocument, PostbackURL: r.PostbackURL,
+		Acquirer: made.Acquirer, Routing: routing, CopyPaste: made.Charge.CopyPaste, key: r.Key, hash: r.Hash,
+	}
+	return s.store(ctx, c, r.ExpiresIn, claim)
+}
+
+// describe tells operators why a charge is where it is.
+func describe(attempts []acquirer.Attempt) (string, error) {
+	type attempt struct {
+		Acquirer string `json:"acquirer"`
+		Reason   string `json:"reason"`
+		Outcome  string `json:"outcome"`
+		Error    string `json:"error,omitempty"`
+		Millis   int64  `json:"took_ms"`
+	}
+	list := make([]attempt, 0, len(attempts))
+	for _, a := range attempts {
+		line := attempt{Acquirer: a.Acquirer, Reason: string(a.Reason), Outcome: a.Outcome.String(), Millis: a.Took.Milliseconds()}
+		if a.Err != nil {
+			line.Error = a.Err.Error()
+		}
+		list = append(list, line)
+	}
+	b, err := json.Marshal(list)
+	return string(b), err
+}
+
+// permitPostback refuses every postback_url: no account has an endpoint yet.
+func permitPostback(url string) error {
+	if url != "" {
+		return errPostback
+	}
+	return nil
+}
+
+// store writes the charge and its event in one round trip.
+func (s *Service) store(ctx context.Context, c Charge, expiresIn time.Duration, claim idempotency.Claim) (Charge, error) {
+	var created id.ID
+	err := s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		if c.ID.IsZero() { // kept when the answer to COMMIT is lost, so that the second run meets the first
+			c.ID, created = s.IDs.New(), s.IDs.New()
+			c.ExpiresAt = c.ID.Time().Add(expiresIn)
+		}
+		data, err := s.Render(&c)
+		if err != nil {
+			return err
+		}
+		if !claim.UnbindBefore.IsZero() {
+			tx.Queue(ctx, unbindKey, int64(c.Account), c.key, id.First(claim.UnbindBefore))
+		}
+		c.insert(ctx, tx)
+		event.Write(ctx, tx, event.Event{Account: c.Account, ID: created, Type: event.ChargeCreated, Data: data})
+		return nil
+	})
+	if !errors.Is(err, sqldb.ErrConflict) {
+		return c, err
+	}
+	own, findErr := get(ctx, s.DB, c.Account, c.ID)
+	if findErr == nil {
+		return own, nil // the first run had committed
+	}
+	if !errors.Is(findErr, sqldb.ErrNoRows) {
+		return Charge{}, findErr
+	}
+	return Charge{}, sqldb.ErrConflict
+}
+
+// ErrNotFound is returned for a charge that the account does not have.
+var ErrNotFound = fault.New(fault.NotFound, "", "there is no such charge")
+
+// Prefix of a charge's identifier.
+const prefix = id.Charge
+
+// Get returns a charge by chg_..., by its txid or by ext:<external_id>. One that is pending and not expired is first
+// looked up at its acquirer, so that a lost notification does not matter; when the acquirer is silent, what is stored
+// counts.
+func (s *Service) Get(ctx context.Context, owner id.Account, ref string) (Charge, error) {
+	c, err := s.find(ctx, owner, ref)
+	if err != nil {
+		return Charge{}, err
+	}
+	if c.Status != Pending || !s.Clock.Now().Before(c.ExpiresAt) {
+		return c, nil
+	}
+	if err := s.Check(ctx, &c); err != nil {
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked", slog.String("charge", prefix.Format(c.ID)), slog.String("error", err.Error()))
+	}
+	return get(ctx, s.DB, owner, c.ID) // somebody else may have moved it
+}
+
+func (s *Service) find(ctx context.Context, owner id.Account, ref string) (c Charge, err error) {
+	external, isExternal := strings.CutPrefix(ref, "ext:")
+	x, notID := prefix.Parse(ref)
+	switch {
+	case isExternal && external == "":
+		return c, ErrNotFound
+	case isExternal:
+		c, err = sqldb.One(ctx, s.DB, scanCharge, selectChargeByExternal, int64(owner), external)
+	case notID == nil:
+		c, err = get(ctx, s.DB, owner, x)
+	default:
+		if token, account, err := id.ParseToken(ref); err == nil {
+			ref = id.Token(token, account) // in the case that is stored
+		}
+		c, err = sqldb.One(ctx, s.DB, scanCharge, selectChargeByTxID, int64(owner), ref)
+	}
+	if errors.Is(err, sqldb.ErrNoRows) {
+		err = ErrNotFound
+	}
+	return c, err
+}
+
+// ErrCursor is returned for a page that starts after a charge that the account does not have.
+var ErrCursor = &fault.Error{
+	Kind: fault.Invalid, Public: "starting_after names no charge of this account",
+	Issues: []fault.Issue{{Path: "starting_after", Message: "must be the id of a charge of this account, or a date"}},
+}
+
+// Page says which charges are wanted.
+type Page struct {
+	StartingAfter string    // the id of the last one seen; "" for none
+	Before        time.Time // only older ones; zero for none
+	Limit         int
+}
+
+// List returns an account's charges, newest first, and whether there are more.
+func (s *Service) List(ctx context.Context, owner id.Account, p Page) (list []Charge, more bool, err error) {
+	border := id.Max
+	switch {
+	case !p.Before.IsZero():
+		border = id.First(p.Before)
+	case p.StartingAfter != "":
+		x, err := prefix.Parse(p.StartingAfter)
+		if err != nil {
+			return nil, false, ErrCursor
+		}
+		switch _, err := get(ctx, s.DB, owner, x); {
+		case errors.Is(err, sqldb.ErrNoRows):
+			return nil, false, ErrCursor
+		case err != nil:
+			return nil, false, err
+		}
+		border = x
+	}
+	list, err = Before(ctx, s.DB, owner, border, p.Limit+1)
+	if err != nil {
+		return nil, false, err
+	}
+	return list[:min(len(list), p.Limit)], len(list) > p.Limit, nil
+}
+
+// ErrNotPending is returned for a charge that can no longer be cancelled.
+var ErrNotPending = fault.New(fault.Conflict, "charge_not_pending", "only a pending charge can be cancelled")
+
+// Cancel removes a pending charge at its acquirer and then here. A payment that came first wins.
+func (s *Service) Cancel(ctx context.Context, public string) (Charge, error) {
+	x, err := prefix.Parse(public)
+	if err != nil {
+		return Charge{}, ErrNotFound
+	}
+	c, err := s.findAnywhere(ctx, x)
+	if err != nil {
+		return Charge{}, err
+	}
+	if c.Status != Pending {
+		return c, ErrNotPending
+	}
+	at, ok := s.Router.Get(c.Acquirer)
+	if !ok {
+		return c, fmt.Errorf("charge: no acquirer %q is configured", c.Acquirer)
+	}
+	removeErr := at.RemoveCharge(ctx, c.TxID)
+	// Whatever the acquirer said, what it shows now is the truth.
+	if err := s.Check(ctx, &c); err != nil {
+		return c, errors.Join(removeErr, err)
+	}
+	now, err := get(ctx, s.DB, c.Account, c.ID)
+	if err == nil && now.Status == Pending {
+		err = removeErr
+	}
+	return now, err
+}
+
+// findAnywhere looks for a charge in one account after the other: an operator does not have to know whose it is.
+func (s *Service) findAnywhere(ctx context.Context, x id.ID) (Charge, error) {
+	var after id.Account
+	for {
+		accounts, err := s.Accounts.List(ctx, after, account.ListMax)
+		if err != nil {
+			return Charge{}, err
+		}
+		if len(accounts) == 0 {
+			return Charge{}, ErrNotFound
+		}
+		for _, a := range accounts {
+			after = a.ID
+			c, err := get(ctx, s.DB, a.ID, x)
+			if !errors.Is(err, sqldb.ErrNoRows) {
+				return c, err
+			}
+		}
+	}
+}

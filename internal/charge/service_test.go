@@ -1,0 +1,545 @@
+package charge_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/idempotency"
+	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
+)
+
+// each runs test on a node on both databases.
+func each(t *testing.T, test func(t *testing.T, n *node)) {
+	t.Helper()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		t.Helper()
+		test(t, newWorld(t).node(db))
+	})
+}
+
+var unexported = cmp.AllowUnexported(charge.Charge{})
+
+func code(err error) string { return fault.As(err).Code }
+
+func TestCreateOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		ctx := t.Context()
+		a := n.account("cash_in_fee=1.00", "release_delay=1h")
+		r := n.request(a, 1000)
+		r.ExternalID = "order 42"
+		made, outcome, err := n.Create(ctx, r)
+		if err != nil || outcome != idempotency.Created || made.Status != charge.Pending || made.CopyPaste == "" || made.Acquirer != "alpha" {
+			t.Fatalf("%+v %v %v", made, outcome, err)
+		}
+		if want := made.CreatedAt().Add(time.Hour); !made.ExpiresAt.Equal(want) {
+			t.Errorf("expires at %v, want %v", made.ExpiresAt, want)
+		}
+		n.hear(made, n.pay(made.TxID, 1000))
+		paid := n.stored(made)
+
+		// The same key shows what the first answer showed; the same external_id what the charge has become.
+		if again, outcome, err := n.Create(ctx, r); err != nil || outcome != idempotency.Replayed || !cmp.Equal(made, again, unexported) {
+			t.Errorf("%v %v %s", outcome, err, cmp.Diff(made, again, unexported))
+		}
+		other := r
+		other.Key, other.Hash, other.Description = "another key", [32]byte{9}, "other"
+		if again, outcome, err := n.Create(ctx, other); err != nil || outcome != idempotency.Existing || !cmp.Equal(paid, again, unexported) {
+			t.Errorf("%v %v %s", outcome, err, cmp.Diff(paid, again, unexported))
+		}
+		if _, outcome, err := n.Create(ctx, other); err != nil || outcome != idempotency.Repeated {
+			t.Errorf("%v %v", outcome, err)
+		}
+		other.Key, other.Amount = "a third key", 1001
+		if _, _, err := n.Create(ctx, other); code(err) != "EXTERNAL_ID_CONFLICT" {
+			t.Errorf("another amount: %v", err)
+		}
+		changed := r
+		changed.Hash = [32]byte{7}
+		if _, _, err := n.Create(ctx, changed); code(err) != "IDEMPOTENCY_CONFLICT" {
+			t.Errorf("another body: %v", err)
+		}
+		if list := n.all(a.ID); len(list) != 1 {
+			t.Errorf("%d charges", len(list))
+		}
+		n.advance(idempotency.RetentionDefault + time.Hour)
+		changed.ExternalID = ""
+		if _, outcome, err := n.Create(ctx, changed); err != nil || outcome != idempotency.Created {
+			t.Errorf("a forgotten key: %v %v", outcome, err)
+		}
+		n.audit()
+	})
+}
+
+func TestCreateRefusals(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		for _, test := range []struct {
+			settings string
+			change   func(*charge.Request)
+			code     string
+		}{
+			{"api_cashin=off", func(*charge.Request) {}, "api_cashin_disabled"},
+			{"kyc=pending", func(*charge.Request) {}, "kyc_required"},
+			{"api_tx_limit=9.99", func(*charge.Request) {}, "AMOUNT_LIMIT_EXCEEDED"},
+			{"api_tx_limit=10.00", func(r *charge.Request) { r.PostbackURL = "https://example.com" }, "postback_url_not_registered"},
+		} {
+			r := n.request(n.account(test.settings), 1000)
+			test.change(&r)
+			if _, _, err := n.Create(t.Context(), r); code(err) != test.code {
+				t.Errorf("%s: %v", test.settings, err)
+			}
+		}
+	})
+}
+
+// TestRacers lets 16 equal requests race: one charge is made, and each is told of it or to try again.
+func TestRacers(t *testing.T) {
+	t.Parallel()
+	race := func(t *testing.T, nodes ...*node) {
+		t.Helper()
+		n := nodes[0]
+		a := n.account()
+		r := n.request(a, 1000)
+		r.ExternalID = "order 42"
+		var racers sync.WaitGroup
+		var mu sync.Mutex
+		made, ids := 0, map[id.ID]bool{}
+		for i := range 16 {
+			racers.Go(func() {
+				for {
+					c, outcome, err := nodes[i%len(nodes)].Create(t.Context(), r)
+					if err != nil && (code(err) == "idempotency_key_in_progress" || code(err) == "external_id_in_progress") {
+						continue
+					}
+					if err != nil {
+						t.Errorf("told %v", err)
+						return
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					ids[c.ID] = true
+					if outcome == idempotency.Created {
+						made++
+					}
+					return
+				}
+			})
+		}
+		racers.Wait()
+		if made != 1 || len(ids) != 1 || len(n.all(a.ID)) != 1 || len(n.events(a.ID)) != 1 {
+			t.Errorf("%d made, %d seen, %d stored", made, len(ids), len(n.all(a.ID)))
+		}
+	}
+	each(t, func(t *testing.T, n *node) { race(t, n) })
+	t.Run("two nodes", func(t *testing.T) {
+		t.Parallel()
+		url := sqltest.Postgres(t)
+		w := newWorld(t)
+		race(t, w.node(sqltest.Open(t, url)), w.node(sqltest.Open(t, url)))
+	})
+}
+
+// TestPaidByManyAtOnce lets everything that can find a payment find it at once, on two nodes.
+func TestPaidByManyAtOnce(t *testing.T) {
+	t.Parallel()
+	sqltest.EachURL(t, func(t *testing.T, url string) {
+		t.Helper()
+		w := newWorld(t)
+		db := sqltest.Open(t, url)
+		nodes := []*node{w.node(db), w.node(db)}
+		if db.IsPostgres() {
+			nodes[1] = w.node(sqltest.Open(t, url))
+		}
+		n := nodes[0]
+		a := n.account("cash_in_fee=0.10")
+		for range 5 {
+			c := n.create(a, 1000)
+			first, second := n.pay(c.TxID, 1000), n.pay(c.TxID, 1200)
+			n.refund(first, 300)
+			w.advance(time.Minute)
+			var all sync.WaitGroup
+			for _, n := range nodes {
+				for _, e2e := range []string{first, second, first} {
+					n.Hint(c.Acquirer, e2e, c.TxID)
+				}
+				all.Go(func() { _, _ = n.FollowHints(t.Context()) })
+				all.Go(func() { _, _ = n.Reconcile(t.Context()) })
+				for range 2 {
+					all.Go(func() {
+						if _, err := n.Get(t.Context(), a.ID, c.TxID); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			all.Wait()
+			n.hear(c, first, second) // those that met each other are tried again
+		}
+		if got := n.balance(a.ID).Available; got != 5*(1000+1200-300-10) {
+			t.Errorf("available %d", got)
+		}
+		if events := n.events(a.ID); len(events) != 10 {
+			t.Errorf("events %v", events)
+		}
+		n.audit()
+	})
+}
+
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	for kind, delay := range map[string]time.Duration{
+		"refuse": 0, "http_500": 0, "http_429": 0, "garbage": 0, "lost_executed": 0, "lost_not_executed": 0, "slow": acquirer.TryTimeMax + time.Second,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, n *node) {
+				n.fault("alpha", "*", kind, delay)
+				began := time.Now()
+				c := n.create(n.account(), 1000)
+				if took := time.Since(began); c.Acquirer != "beta" || took > acquirer.CreationTimeMax || !strings.Contains(c.Routing, `"acquirer":"alpha"`) {
+					t.Errorf("at %s after %v: %s", c.Acquirer, took, c.Routing)
+				}
+				n.hear(c, n.pay(c.TxID, 1000))
+				if got := n.stored(c).Status; got != charge.Paid {
+					t.Errorf("it is %s", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAllAcquirersDown(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		a := n.account()
+		r := n.request(a, 1000)
+		r.ExternalID = "order 42"
+		n.fault("alpha", "*", "refuse", 0)
+		n.fault("beta", "*", "http_500", 0)
+		for range 2 {
+			if _, _, err := n.Create(t.Context(), r); fault.As(err).Kind != fault.Provider {
+				t.Fatalf("told %v", err)
+			}
+		}
+		if len(n.all(a.ID)) != 0 || len(n.events(a.ID)) != 0 {
+			t.Error("something was stored")
+		}
+		n.mend()
+		n.advance(time.Minute)                           // a trial is due
+		r.Hash, r.Amount = [32]byte{1, 2, 3}, r.Amount+1 // key and external_id are free for anything
+		if _, outcome, err := n.Create(t.Context(), r); err != nil || outcome != idempotency.Created {
+			t.Errorf("%v %v", outcome, err)
+		}
+	})
+}
+
+func TestGetByEachName(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		a, b := n.account(), n.account()
+		r := n.request(a, 1000)
+		r.ExternalID = "a/b:c"
+		c, _, err := n.Create(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ref := range []string{"chg_" + c.ID.String(), c.TxID, strings.ToUpper(c.TxID), "ext:a/b:c"} {
+			if got, err := n.Get(t.Context(), a.ID, ref); err != nil || !cmp.Equal(c, got, unexported) {
+				t.Errorf("%s: %v %s", ref, err, cmp.Diff(c, got, unexported))
+			}
+			if _, err := n.Get(t.Context(), b.ID, ref); !errors.Is(err, charge.ErrNotFound) {
+				t.Errorf("%s of another account: %v", ref, err)
+			}
+		}
+		for _, ref := range []string{"", "ext:", "ext:other", "chg_", "chg_" + n.IDs.New().String()} {
+			if _, err := n.Get(t.Context(), a.ID, ref); !errors.Is(err, charge.ErrNotFound) {
+				t.Errorf("%q: %v", ref, err)
+			}
+		}
+	})
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		ctx := t.Context()
+		a := n.account()
+		var want []string
+		for range 5 {
+			want = append([]string{n.create(a, 1000).TxID}, want...)
+			n.advance(time.Second)
+		}
+		var got []string
+		page := charge.Page{Limit: 2}
+		for more := true; more; {
+			list, hasMore, err := n.List(ctx, a.ID, page)
+			if err != nil || len(list) > 2 {
+				t.Fatal(len(list), err)
+			}
+			for _, c := range list {
+				got = append(got, c.TxID)
+			}
+			page.StartingAfter, more = "chg_"+list[len(list)-1].ID.String(), hasMore
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		second := n.all(a.ID)[3]
+		if list, more, err := n.List(ctx, a.ID, charge.Page{Before: second.CreatedAt(), Limit: 2}); err != nil || more || len(list) != 1 || list[0].TxID != want[4] {
+			t.Errorf("%d before the second: %v", len(list), err)
+		}
+		for _, ref := range []string{"chg_x", "chg_" + n.IDs.New().String()} {
+			if _, _, err := n.List(ctx, a.ID, charge.Page{StartingAfter: ref, Limit: 2}); !errors.Is(err, charge.ErrCursor) {
+				t.Errorf("%s: %v", ref, err)
+			}
+		}
+	})
+}
+
+func TestSilentAcquirer(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		ctx := t.Context()
+		a := n.account()
+		early, late := n.create(a, 1000), n.create(a, 1000)
+		n.fault("alpha", "charge.create", "http_500", 0)
+		elsewhere := n.create(a, 1000)
+		n.mend()
+		n.pay(early.TxID, 1000)
+		n.pay(elsewhere.TxID, 1000)
+		n.fault("alpha", "*", "refuse", 0)
+		if c, err := n.Get(ctx, a.ID, early.TxID); err != nil || c.Status != charge.Pending {
+			t.Errorf("%s: %v", c.Status, err)
+		}
+		n.advance(time.Hour)
+		n.step(n.Expire)
+		for _, c := range []charge.Charge{early, late} {
+			if got := n.stored(c).Status; got != charge.Pending {
+				t.Errorf("%s although its acquirer may know of a payment", got)
+			}
+		}
+		if got := n.stored(elsewhere).Status; got != charge.Paid {
+			t.Errorf("%s although its acquirer answers", got)
+		}
+		n.advance(10 * time.Minute)
+		n.step(n.Expire)
+		for _, c := range []charge.Charge{early, late} {
+			if got := n.stored(c).Status; got != charge.Expired {
+				t.Errorf("%s after the grace", got)
+			}
+		}
+		if _, err := n.Reconcile(ctx); err == nil {
+			t.Error("the list of a silent acquirer was read")
+		}
+		n.mend()
+		n.step(n.Reconcile)
+		if got := n.stored(early).Status; got != charge.Paid {
+			t.Errorf("%s although it was paid in time", got)
+		}
+		if b := n.balance(a.ID); b.Available != 2000 {
+			t.Errorf("%+v", b)
+		}
+		n.audit()
+	})
+}
+
+// TestHungAcquirer shows that an acquirer that takes connections and says nothing keeps nobody waiting beyond one try.
+func TestHungAcquirer(t *testing.T) {
+	t.Parallel()
+	n := newWorld(t).node(sqltest.Open(t, sqltest.SQLite(t)))
+	a := n.account()
+	var hung []charge.Charge
+	for range 40 {
+		hung = append(hung, n.create(a, 1000))
+	}
+	n.fault("alpha", "charge.create", "http_500", 0)
+	fast := n.create(a, 1000)
+	n.mend()
+	n.fault("alpha", "*", "slow", time.Minute)
+	for _, c := range hung {
+		n.Hint("alpha", n.pay(c.TxID, 1000), c.TxID)
+	}
+	n.Hint("beta", n.pay(fast.TxID, 1000), fast.TxID)
+	const margin = 3 * time.Second
+	began := time.Now()
+	var both sync.WaitGroup
+	both.Go(func() {
+		if _, err := n.FollowHints(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 3 {
+		both.Go(func() {
+			if c, err := n.Get(t.Context(), a.ID, hung[0].TxID); err != nil || c.Status != charge.Pending {
+				t.Errorf("%s %v", c.Status, err)
+			}
+		})
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := n.Get(left, a.ID, hung[1].TxID); !errors.Is(err, context.Canceled) {
+		t.Errorf("who left was told %v", err)
+	}
+	both.Wait()
+	if took := time.Since(began); took > acquirer.TryTimeMax+margin {
+		t.Errorf("it took %v", took)
+	}
+	if got := n.stored(fast).Status; got != charge.Paid {
+		t.Errorf("the other acquirer's charge is %s", got)
+	}
+	// Nothing was forgotten.
+	n.mend()
+	n.advance(5 * time.Second)
+	n.step(n.FollowHints)
+	for _, c := range hung {
+		if got := n.stored(c).Status; got != charge.Paid {
+			t.Errorf("%s", got)
+		}
+	}
+	n.audit()
+}
+
+func TestHintsThatFailAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"refuse", "http_500", "garbage", "lost_executed"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, n *node) {
+				c := n.create(n.account(), 1000)
+				e2e := n.pay(c.TxID, 1000)
+				n.fault("alpha", "*", kind, time.Millisecond)
+				for range 3 {
+					n.hear(c, e2e)
+					n.advance(time.Minute)
+				}
+				if got := n.stored(c).Status; got != charge.Pending {
+					t.Errorf("%s by an acquirer that answers nothing", got)
+				}
+				n.mend()
+				n.advance(time.Minute)
+				n.step(n.FollowHints)
+				if got := n.stored(c).Status; got != charge.Paid {
+					t.Errorf("%s", got)
+				}
+			})
+		})
+	}
+}
+
+func TestForgedAndForeignHints(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		a := n.account()
+		c, paid := n.create(a, 1000), n.create(a, 1000)
+		e2e := n.pay(paid.TxID, 1000)
+		const forged = "E9000009920261115120000000000001"
+		for _, h := range [][3]string{
+			{"alpha", forged, c.TxID},                      // a payment that does not exist
+			{"beta", e2e, paid.TxID},                       // said by an acquirer that does not have the charge
+			{"alpha", e2e, c.TxID},                         // a payment of another charge
+			{"alpha", forged, ""},                          // of no charge
+			{"alpha", forged, "no txid"},                   // of nonsense
+			{"alpha", "", c.TxID},                          // no payment
+			{"alpha", forged, id.Token(n.IDs.New(), a.ID)}, // of a charge that does not exist
+			{"gamma", e2e, paid.TxID}, {"gamma", e2e, ""},  // by nobody
+			{"beta", e2e, ""}, {"beta", e2e, strings.ToUpper(e2e)}, // of another acquirer
+		} {
+			n.Hint(h[0], h[1], h[2])
+		}
+		n.step(n.FollowHints)
+		if b := n.balance(a.ID); b.Available != 0 || len(n.events(a.ID)) != 2 {
+			t.Errorf("%+v credited by forgery, events %v", b, n.events(a.ID))
+		}
+		// Without a txid, or with one in capitals, a true one is followed.
+		n.Hint("alpha", e2e, "")
+		n.Hint("alpha", n.pay(c.TxID, 1000), strings.ToUpper(c.TxID))
+		n.step(n.FollowHints)
+		if b := n.balance(a.ID); b.Available != 2000 {
+			t.Errorf("%+v", b)
+		}
+		n.audit()
+	})
+}
+
+func TestUnmatched(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		ctx := t.Context()
+		a := n.account()
+		at, _ := n.router.Get("alpha")
+		elsewhere, _ := n.router.Get("beta")
+		c := n.create(a, 1000)
+		want := map[string]string{}
+		for i, stranger := range []struct {
+			at   acquirer.Acquirer
+			txid string
+			why  string
+		}{
+			{at, "STRANGER000000000000000000000000001", "it names no charge of ours"},
+			{at, id.Token(n.IDs.New(), a.ID), "it names no charge of ours"},
+			{elsewhere, c.TxID, "its charge is at another acquirer"},
+		} {
+			if _, err := stranger.at.CreateCharge(ctx, acquirer.NewCharge{TxID: stranger.txid, Amount: money.BRL(100 + i), ExpiresIn: time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+			want[n.pay(stranger.txid, money.BRL(100+i))] = stranger.why
+		}
+		own := n.payAt("alpha", c.TxID, 1000)
+		for range 3 {
+			n.reconcile()
+		}
+		list, err := charge.ListUnmatched(ctx, n.db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, u := range list {
+			got[u.EndToEndID] = u.Reason
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if count, err := charge.CountUnmatched(ctx, n.db); err != nil || count != int64(len(want)) {
+			t.Errorf("%d unmatched: %v", count, err)
+		}
+		if now := n.stored(c); now.EndToEndID != own || n.balance(a.ID).Available != 1000 {
+			t.Errorf("%s paid by %s", now.Status, now.EndToEndID)
+		}
+	})
+}
+
+func TestCancelRefusals(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		ctx := t.Context()
+		c := n.create(n.account(), 1000)
+		n.fault("alpha", "*", "refuse", 0)
+		if _, err := n.Cancel(ctx, "chg_"+c.ID.String()); err == nil || n.stored(c).Status != charge.Pending {
+			t.Errorf("cancelled without its acquirer: %v", err)
+		}
+		n.mend()
+		for _, want := range []error{nil, charge.ErrNotPending} {
+			if _, err := n.Cancel(ctx, "chg_"+c.ID.String()); !errors.Is(err, want) {
+				t.Errorf("told %v, want %v", err, want)
+			}
+		}
+		for _, ref := range []string{"", c.TxID, "chg_" + n.IDs.New().String()} {
+			if _, err := n.Cancel(ctx, ref); !errors.Is(err, charge.ErrNotFound) {
+				t.Errorf("%q: %v", ref, err)
+			}
+		}
+	})
+}

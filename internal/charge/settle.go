@@ -1,0 +1,370 @@
+package charge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/event"
+	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// Check asks the charge's acquirer how it stands and brings it there. It shares one question with all who ask at the
+// same time, and waits for it no longer than one may take.
+func (s *Service) Check(ctx context.Context, c *Charge) error {
+	one := *c
+	return s.looks.join(ctx, c.TxID, func() error {
+		// Whoever asked first may go away; the others still want the answer.
+		return s.look(context.WithoutCancel(ctx), &one, "")
+	})
+}
+
+// look asks the charge's acquirer how it stands and follows it there. It is the only way money comes in: notifications,
+// reads, sweeps and lists all end here. A payment that somebody spoke of is asked for by its own name when the acquirer
+// does not show it with the charge; "" for none.
+func (s *Service) look(ctx context.Context, c *Charge, endToEndID string) error {
+	at, ok := s.Router.Get(c.Acquirer)
+	if !ok {
+		return fmt.Errorf("charge: no acquirer %q is configured", c.Acquirer)
+	}
+	seen, err := ask(ctx, at, c.TxID, endToEndID)
+	if err != nil {
+		return err
+	}
+	return s.follow(ctx, c, &seen)
+}
+
+func ask(ctx context.Context, at acquirer.Acquirer, txid, endToEndID string) (acquirer.Charge, error) {
+	ctx, cancel := context.WithTimeout(ctx, acquirer.TryTimeMax)
+	defer cancel()
+	seen, err := at.GetCharge(ctx, txid)
+	if err != nil && !errors.Is(err, acquirer.ErrNotFound) { // not found is an answer: it has no payments
+		return acquirer.Charge{}, err
+	}
+	shown := slices.ContainsFunc(seen.Payments, func(p acquirer.Payment) bool { return p.EndToEndID == endToEndID })
+	if endToEndID == "" || shown {
+		return seen, nil
+	}
+	p, err := at.GetPayment(ctx, endToEndID)
+	switch {
+	case errors.Is(err, acquirer.ErrNotFound): // forged, or not there yet
+	case err != nil:
+		return acquirer.Charge{}, err
+	case strings.EqualFold(p.TxID, txid):
+		seen.Payments = append(seen.Payments, p)
+	}
+	return seen, nil
+}
+
+// follow applies what an acquirer says about a charge: payments first, oldest first, with what was given back of them,
+// then removal.
+func (s *Service) follow(ctx context.Context, c *Charge, seen *acquirer.Charge) error {
+	slices.SortFunc(seen.Payments, func(a, b acquirer.Payment) int {
+		return cmp.Or(a.PaidAt.Compare(b.PaidAt), cmp.Compare(a.EndToEndID, b.EndToEndID))
+	})
+	for i := range seen.Payments {
+		p := &seen.Payments[i]
+		why := ""
+		switch {
+		case p.TxID != "" && !strings.EqualFold(p.TxID, c.TxID):
+			why = "it names another charge than the one it is shown with"
+		case p.Key != "" && seen.Key != "" && !strings.EqualFold(p.Key, seen.Key):
+			why = "it was paid to another key than its charge's"
+		}
+		if why != "" {
+			if err := s.unmatched(ctx, c.Acquirer, p, why); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.receive(ctx, c, p); err != nil {
+			return err
+		}
+	}
+	if seen.Status == acquirer.ChargeRemoved || seen.Status == acquirer.ChargeRemovedByAcquirer {
+		return s.move(ctx, c, cancel)
+	}
+	return nil
+}
+
+// receive credits a payment once and follows what was given back of it. What it is, the charge's own or an inflow, never
+// changes: a charge keeps the payment that paid it.
+func (s *Service) receive(ctx context.Context, c *Charge, p *acquirer.Payment) error {
+	returned, sum := returnedOf(p)
+	err := s.retry(ctx, c, func() error {
+		switch {
+		case c.EndToEndID == p.EndToEndID:
+			return nil // credited
+		case c.EndToEndID != "" || p.Amount < c.Amount:
+			return s.credit(ctx, c, p) // a second one, or too small
+		case c.Status == Pending && sum >= p.Amount:
+			return s.refundUnseen(ctx, c, p)
+		}
+		return s.pay(ctx, c, p)
+	})
+	for i := 0; i < len(returned) && err == nil; i++ {
+		err = s.giveBack(ctx, c, p, &returned[i])
+	}
+	if err == nil {
+		s.settled.add(settledName(c.Acquirer, p))
+	}
+	return err
+}
+
+// returnedOf returns what was given back of a payment, and how much that is.
+func returnedOf(p *acquirer.Payment) (done []acquirer.Refund, sum money.BRL) {
+	for _, r := range p.Refunds {
+		if r.Status == acquirer.RefundDone && r.Amount > 0 {
+			done = append(done, r)
+			sum += r.Amount
+		}
+	}
+	return done, sum
+}
+
+// pay settles a charge with its payment.
+func (s *Service) pay(ctx context.Context, c *Charge, p *acquirer.Payment) error {
+	settings, err := s.settings(ctx, c.Account)
+	if err != nil {
+		return err
+	}
+	now := s.Clock.Now().Truncate(time.Microsecond)
+	paid := *c
+	paid.EndToEndID, paid.PaidAt = p.EndToEndID, p.PaidAt.Truncate(time.Microsecond)
+	if p.PaidAt.IsZero() { // not every acquirer tells
+		paid.PaidAt = now
+	}
+	paid.Fee = money.BRL(settings.CashInFee.Of(c.Amount.Amount()).Units)
+	target := ledger.Available
+	if settings.ReleaseDelay > 0 {
+		paid.ReleaseAt, target = now.Add(settings.ReleaseDelay), ledger.Pending
+	}
+	err = s.apply(ctx, &paid, pay, func(ctx context.Context, tx *ledger.Tx, r rule) error {
+		err := guard(tx.Exec(ctx, updatePaid, string(r.to), paid.EndToEndID, paid.PaidAt.UnixMicro(), int64(paid.Fee), stored(paid.ReleaseAt),
+			int64(c.Account), c.ID, string(r.from)))
+		if err != nil {
+			return err
+		}
+		return tx.Post(ctx, paid.transfers(target, p.Amount-c.Amount)...)
+	})
+	if err == nil {
+		*c = paid
+	}
+	return err
+}
+
+// transfers are what the ledger posts for a charge that was paid into target, with more than was asked for.
+func (c *Charge) transfers(target ledger.Book, excess money.BRL) []*ledger.Transfer {
+	posts := []*ledger.Transfer{{
+		Account: c.Account, Amount: c.Amount.Amount(), Source: ledger.Acquirer, Target: target,
+		Kind: kindCashIn, Ref: c.ID, OnceKey: c.EndToEndID,
+	}}
+	if c.Fee > 0 {
+		source := target
+		if c.Fee > c.Amount {
+			source = ledger.Available // the only book that may be below zero
+		}
+		posts = append(posts, &ledger.Transfer{
+			Account: c.Account, Amount: c.Fee.Amount(), Source: source, Target: ledger.Fees,
+			Kind: kindFee, Ref: c.ID, OnceKey: c.EndToEndID, Overdraw: true,
+		})
+	}
+	if excess > 0 {
+		posts = append(posts, inflow(c, c.EndToEndID, excess))
+	}
+	return posts
+}
+
+// waiting returns what of the charge's money waits for its release: what the fee left of it.
+func (c *Charge) waiting() money.BRL {
+	if c.Fee > c.Amount {
+		return c.Amount
+	}
+	return c.Amount - c.Fee
+}
+
+// credit posts money that the charge did not ask for as an inflow of its own.
+func (s *Service) credit(ctx context.Context, c *Charge, p *acquirer.Payment) error {
+	if posted, err := s.Ledger.IsPosted(ctx, c.Account, ledger.KindInflow, p.EndToEndID); err != nil || posted {
+		return err
+	}
+	return s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		return tx.Post(ctx, inflow(c, p.EndToEndID, p.Amount))
+	})
+}
+
+func inflow(c *Charge, endToEndID string, amount money.BRL) *ledger.Transfer {
+	return &ledger.Transfer{
+		Account: c.Account, Amount: amount.Amount(), Source: ledger.Acquirer, Target: ledger.Available,
+		Kind: ledger.KindInflow, Ref: c.ID, OnceKey: endToEndID,
+	}
+}
+
+// refundUnseen notes a payment that was given back before we saw it. No money moves, and it has no paid_at, by which
+// [Service.giveBack] knows it.
+func (s *Service) refundUnseen(ctx context.Context, c *Charge, p *acquirer.Payment) error {
+	err := s.apply(ctx, c, refund, func(ctx context.Context, tx *ledger.Tx, r rule) error {
+		return guard(tx.Exec(ctx, updateRefundedUnseen, string(r.to), int64(p.Amount), p.EndToEndID, int64(c.Account), c.ID, string(r.from)))
+	})
+	if err == nil {
+		c.EndToEndID, c.Refunded = p.EndToEndID, p.Amount
+	}
+	return err
+}
+
+// giveBack debits what an acquirer gave back, once, also below zero. When all of the charge's payment is given back, the
+// charge is refunded.
+func (s *Service) giveBack(ctx context.Context, c *Charge, p *acquirer.Payment, r *acquirer.Refund) error {
+	debit := &ledger.Transfer{
+		Account: c.Account, Amount: r.Amount.Amount(), Source: ledger.Available, Target: ledger.Acquirer,
+		Kind: kindRefund, Ref: c.ID, OnceKey: p.EndToEndID + " " + r.ID, Overdraw: true,
+	}
+	return s.retry(ctx, c, func() error {
+		if posted, err := s.Ledger.IsPosted(ctx, c.Account, kindRefund, debit.OnceKey); err != nil || posted {
+			return err
+		}
+		write := func(ctx context.Context, tx *ledger.Tx, to State) error {
+			err := guard(tx.Exec(ctx, updateRefunded, string(to), int64(c.Refunded+r.Amount), int64(c.Account), c.ID, string(c.Status), int64(c.Refunded)))
+			if err != nil {
+				return err
+			}
+			return tx.Post(ctx, debit)
+		}
+		var err error
+		switch {
+		case c.EndToEndID != p.EndToEndID: // of an inflow of its own
+			return s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error { return tx.Post(ctx, debit) })
+		case c.PaidAt.IsZero():
+			return nil // given back before it was credited
+		case c.Refunded+r.Amount < p.Amount || c.Status == Refunded:
+			err = s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error { return write(ctx, tx, c.Status) })
+		default:
+			err = s.apply(ctx, c, refund, func(ctx context.Context, tx *ledger.Tx, r rule) error { return write(ctx, tx, r.to) })
+		}
+		if err == nil {
+			c.Refunded += r.Amount
+		}
+		return err
+	})
+}
+
+// move applies a trigger that moves no money; one that the state does not allow is nothing new.
+func (s *Service) move(ctx context.Context, c *Charge, on trigger) error {
+	err := s.retry(ctx, c, func() error {
+		return s.apply(ctx, c, on, func(ctx context.Context, tx *ledger.Tx, r rule) error {
+			return guard(tx.Exec(ctx, updateStatus, string(r.to), int64(c.Account), c.ID, string(r.from)))
+		})
+	})
+	if _, refused := errors.AsType[*TransitionError](err); refused {
+		return nil
+	}
+	return err
+}
+
+// apply is the only door between states: it looks the rule up, lets write make the guarded update and the posting, and
+// writes the rule's event, all in one transaction. Then c has moved. The update is what a second run after a lost COMMIT
+// meets the first by.
+func (s *Service) apply(ctx context.Context, c *Charge, on trigger, write func(context.Context, *ledger.Tx, rule) error) error {
+	r, err := c.Status.next(on)
+	if err != nil {
+		return err
+	}
+	moved := *c
+	moved.Status = r.to
+	err = s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		if r.emits != "" {
+			data, err := s.Render(&moved)
+			if err != nil {
+				return err
+			}
+			event.Write(ctx, tx.Tx, event.Event{Account: c.Account, ID: s.IDs.New(), Type: r.emits, Data: data})
+		}
+		return write(ctx, tx, r)
+	})
+	if err == nil {
+		c.Status = r.to
+	}
+	return err
+}
+
+// errMoved says that the charge was no longer in the state it was read in.
+var errMoved = errors.New("charge: it has moved")
+
+// guard turns an update that hit nothing into errMoved.
+func guard(rows int64, err error) error {
+	if err == nil && rows == 0 {
+		return errMoved
+	}
+	return err
+}
+
+const movesMax = 5 // times that a charge may move under one decision
+
+// retry decides about c, and again about what it has become when somebody else moved it meanwhile or had posted the same
+// already.
+func (s *Service) retry(ctx context.Context, c *Charge, decide func() error) error {
+	for range movesMax {
+		err := decide()
+		// A conflict is our own posting of a run whose COMMIT was answered by nobody, or another node's.
+		if !errors.Is(err, errMoved) && !errors.Is(err, sqldb.ErrConflict) {
+			return err
+		}
+		if err := s.reload(ctx, c); err != nil {
+			return err
+		}
+	}
+	return fault.New(fault.Unavailable, "", "the charge is being changed; try again")
+}
+
+// reload reads c again.
+func (s *Service) reload(ctx context.Context, c *Charge) error {
+	now, err := get(ctx, s.DB, c.Account, c.ID)
+	if err == nil {
+		*c = now
+	}
+	return err
+}
+
+const (
+	settingsAgeMax = time.Second // of real time
+	settingsMax    = 10_000      // accounts whose settings are kept
+)
+
+// kept are settings as they were read.
+type kept struct {
+	account.Settings
+	readAt time.Time // real time
+}
+
+// settings returns an account's settings as they are or were a second ago, so that a payment of a busy account costs no
+// read.
+func (s *Service) settings(ctx context.Context, owner id.Account) (account.Settings, error) {
+	now := s.Clock.Real()
+	s.mu.Lock()
+	k, ok := s.kept[owner]
+	s.mu.Unlock()
+	if ok && now.Sub(k.readAt) < settingsAgeMax {
+		return k.Settings, nil
+	}
+	a, err := s.Accounts.Get(ctx, owner)
+	if err != nil {
+		return account.Settings{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil || len(s.kept) >= settingsMax {
+		s.kept = map[id.Account]kept{}
+	}
+	s.kept[owner] = kept{a.Settings, now}
+	return a.Settings, nil
+}

@@ -1,0 +1,97 @@
+package charge
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+const (
+	sweepMax    = 200              // charges a step
+	expiryGrace = 10 * time.Minute // of silence by its acquirer, then a charge expires unasked
+)
+
+// Expire ends charges whose time is over, after a last question to their acquirer. It goes acquirer by acquirer, so that
+// one that does not answer keeps only its own charges waiting; after a grace they expire without an answer, and a payment
+// that is found later still counts.
+func (s *Service) Expire(ctx context.Context) (did bool, err error) {
+	now := s.Clock.Now()
+	var silent silence
+	for _, at := range s.Router.Health() {
+		more, stepErr := s.expire(ctx, dueCharges{before: now, acquirer: at.Acquirer}, &silent)
+		did, err = did || more, errors.Join(err, stepErr)
+	}
+	more, stepErr := s.expire(ctx, dueCharges{before: now.Add(-expiryGrace), overdue: true}, &silent)
+	err = errors.Join(err, stepErr)
+	return (did || more) && err == nil, err
+}
+
+// dueCharges are charges whose time was over at a moment.
+type dueCharges struct {
+	before   time.Time
+	acquirer string // "" for any
+	overdue  bool   // they expire whatever their acquirer says
+}
+
+// expire ends some of the charges that are due and reports whether there may be more.
+func (s *Service) expire(ctx context.Context, d dueCharges, silent *silence) (more bool, err error) {
+	due, err := sqldb.All(ctx, s.DB, scanCharge, findExpired, d.before.UnixMicro(), d.acquirer, sweepMax)
+	if err != nil {
+		return false, err
+	}
+	var ended atomic.Int64
+	err = each(due, func(c *Charge) error {
+		if !silent.has(c.Acquirer) {
+			err := s.look(ctx, c, "")
+			if err != nil {
+				silent.note(c.Acquirer, err)
+				s.Log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked before expiry",
+					slog.String("charge", prefix.Format(c.ID)), slog.String("error", err.Error()))
+			}
+			if err != nil && !d.overdue {
+				return nil
+			}
+		} else if !d.overdue {
+			return nil
+		}
+		ended.Add(1)
+		return s.move(ctx, c, expire)
+	})
+	return len(due) == sweepMax && ended.Load() > 0, err
+}
+
+// Release makes money available whose waiting time is over.
+func (s *Service) Release(ctx context.Context) (did bool, err error) {
+	due, err := sqldb.All(ctx, s.DB, scanCharge, findReleased, s.Clock.Now().UnixMicro(), sweepMax)
+	if err != nil {
+		return false, err
+	}
+	for i := range due { // one that cannot be released keeps nobody else from it
+		err = errors.Join(err, s.release(ctx, &due[i]))
+	}
+	return len(due) == sweepMax && err == nil, err
+}
+
+func (s *Service) release(ctx context.Context, c *Charge) error {
+	err := s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+		if err := guard(tx.Exec(ctx, updateReleased, int64(c.Account), c.ID, c.ReleaseAt.UnixMicro())); err != nil {
+			return err
+		}
+		if c.waiting() == 0 {
+			return nil
+		}
+		return tx.Post(ctx, &ledger.Transfer{
+			Account: c.Account, Amount: c.waiting().Amount(), Source: ledger.Pending, Target: ledger.Available,
+			Kind: kindRelease, Ref: c.ID, OnceKey: c.ID.String(),
+		})
+	})
+	if errors.Is(err, errMoved) || errors.Is(err, sqldb.ErrConflict) {
+		return nil // released
+	}
+	return err
+}

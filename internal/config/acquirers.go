@@ -1,0 +1,61 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// acquirersSection is where the file names acquirers. No flag could.
+const acquirersSection = "acquirers"
+
+// Acquirer is an account at a bank, as the settings file describes it.
+type Acquirer struct {
+	Name             string `yaml:"name"`
+	Driver           string `yaml:"driver"` // efi or bcb
+	BaseURL          string `yaml:"base_url"`
+	TokenURL         string `yaml:"token_url"`
+	ClientID         string `yaml:"client_id"`
+	ClientSecret     string `yaml:"client_secret"`
+	ClientSecretFile string `yaml:"client_secret_file"`
+	Key              string `yaml:"key"`
+	Certificate      string `yaml:"certificate"`     // PEM or PKCS#12
+	CertificateKey   string `yaml:"certificate_key"` // PEM
+	Priority         int    `yaml:"priority"`
+	Weight           int    `yaml:"weight"`
+}
+
+// Acquirers returns the acquirers of the settings file; none means that the simulators stand in for them.
+func (s Store) Acquirers() ([]Acquirer, error) {
+	if s.Config == "" {
+		return nil, nil
+	}
+	content, err := readBounded(s.Config)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	var file struct {
+		Acquirers []Acquirer     `yaml:"acquirers"`
+		Rest      map[string]any `yaml:",inline"`
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("--config %s: %w", s.Config, err)
+	}
+	for i := range file.Acquirers {
+		a := &file.Acquirers[i]
+		if a.ClientSecretFile != "" {
+			secret, err := readBounded(a.ClientSecretFile)
+			if err != nil {
+				return nil, fmt.Errorf("--config %s: acquirer %s: %w", s.Config, a.Name, err)
+			}
+			a.ClientSecret = strings.TrimRight(string(secret), "\r\n")
+		}
+	}
+	return file.Acquirers, nil
+}

@@ -1,0 +1,33 @@
+// Package event keeps what happened, in the transaction in which it happened: an event exists exactly when its transition
+// does.
+package event
+
+import (
+	"context"
+
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// Type names what happened.
+type Type string
+
+const (
+	ChargeCreated Type = "charge.created" // a Pix charge exists
+	ChargePaid    Type = "charge.paid"    // its payment is confirmed
+)
+
+// Event is one thing that happened.
+type Event struct {
+	Account id.Account
+	ID      id.ID // tells when
+	Type    Type
+	Data    []byte // the resource as the API showed it then, JSON; kept and sent byte for byte
+}
+
+// Write stores an event in the transition's own transaction.
+func Write(ctx context.Context, tx *sqldb.Tx, e Event) {
+	tx.Queue(ctx, insertEvent, int64(e.Account), e.ID, string(e.Type), e.Data)
+}
+
+const insertEvent = `INSERT INTO event (account_id, id, type, data) VALUES ($1, $2, $3, $4)`
