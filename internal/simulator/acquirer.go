@@ -42,7 +42,6 @@ func (a *acquirer) baseURL() string { return "http://" + *a.host.Load() }
 // Bounds of the acquirers' servers, in real time.
 const (
 	readHeaderTimeMax = 10 * time.Second
-	readTimeMax       = 20 * time.Second
 	idleTimeMax       = 2 * time.Minute
 	headerBytesMax    = 64 << 10
 )
@@ -71,8 +70,8 @@ var routes = []route{
 	{"GET /v2/webhook", opOther, (*acquirer).listWebhooks},
 }
 
-// init builds the handler and the server in front of it.
-func (a *acquirer) init() {
+// prepare builds the handler and the server in front of it.
+func (a *acquirer) prepare() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /oauth/token", func(w http.ResponseWriter, r *http.Request) {
 		a.execute(w, r, opToken, (*acquirer).postToken)
@@ -106,10 +105,10 @@ func (a *acquirer) init() {
 		}
 		mux.ServeHTTP(w, r)
 	})
+	// No bound on the whole of a request: it would end the waits that a fault orders.
 	a.door.server = &http.Server{
 		Handler:           a.handler,
 		ReadHeaderTimeout: readHeaderTimeMax,
-		ReadTimeout:       readTimeMax,
 		IdleTimeout:       idleTimeMax,
 		MaxHeaderBytes:    headerBytesMax,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),

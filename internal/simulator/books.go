@@ -143,14 +143,15 @@ func (b *books) draw(n int) string {
 	return hex.EncodeToString(buffer)
 }
 
+// fill fills the buffer with random bytes. The caller holds mu, or is alone.
 func (b *books) fill(buffer []byte) {
 	if _, err := io.ReadFull(b.random, buffer); err != nil {
 		panic("simulator: no randomness: " + err.Error())
 	}
 }
 
-// drawLocked fills the buffer with random bytes for who does not hold mu.
-func (b *books) drawLocked(buffer []byte) {
+// lockAndFill is fill for everybody else.
+func (b *books) lockAndFill(buffer []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fill(buffer)

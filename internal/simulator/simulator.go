@@ -93,7 +93,7 @@ func Open(o Options) (*Simulator, error) {
 			// Only when somebody asks for it, because a key takes a while to make.
 			signer: sync.OnceValues(func() (*signer, error) { return openSigner(pemPath, name, o.Clock.Real()) }),
 		}
-		a.init()
+		a.prepare()
 		s.acquirers[i] = a
 	}
 	s.handler = s.newHandler()
@@ -104,7 +104,7 @@ func Open(o Options) (*Simulator, error) {
 type lockedRandom struct{ books *books }
 
 func (r lockedRandom) Read(b []byte) (int, error) {
-	r.books.drawLocked(b)
+	r.books.lockAndFill(b)
 	return len(b), nil
 }
 

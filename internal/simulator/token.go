@@ -87,7 +87,7 @@ func (a *acquirer) newToken() string {
 	b := make([]byte, tokenBodyLen, tokenBodyLen+tokenMACLen)
 	b[0] = byte(a.number)
 	binary.BigEndian.PutUint64(b[1:], uint64(a.clock.Now().Add(tokenLifetime).Unix()))
-	a.books.drawLocked(b[9:])
+	a.books.lockAndFill(b[9:])
 	return base64.RawURLEncoding.EncodeToString(append(b, a.sign(b)...))
 }
 

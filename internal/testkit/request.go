@@ -97,9 +97,7 @@ func Try(ctx context.Context, url string, r Request) (*Answer, error) {
 	return &Answer{res.StatusCode, res.Header, content}, err
 }
 
-// Client returns a client whose every request and answer is held against openapi.yaml.
-func Client() *http.Client { return client }
-
+// client holds every request and answer against openapi.yaml.
 var client = &http.Client{Transport: &Contract{Base: &http.Transport{MaxIdleConnsPerHost: 16}}, CheckRedirect: noRedirect}
 
 // noRedirect shows a test the answer that it got.
