@@ -159,7 +159,14 @@ func (l *Ledger) foldPlace(ctx context.Context, at place) error {
 				return err
 			}
 			account, currency, book := int64(at.account), string(at.currency), string(at.book)
-			deltas, err := sqldb.All(ctx, tx, scanWaiting, foldSomeDeltas, account, currency, book, foldSlice)
+			end, err := sqldb.One(ctx, tx, sqldb.Scalar[id.ID], selectSliceEnd, account, currency, book, foldSlice-1)
+			if errors.Is(err, sqldb.ErrNoRows) {
+				end, err = id.Max, nil
+			}
+			if err != nil {
+				return err
+			}
+			deltas, err := sqldb.All(ctx, tx, scanWaiting, foldDeltasUpTo, account, currency, book, end)
 			folded = len(deltas)
 			if err != nil || folded == 0 {
 				return err
