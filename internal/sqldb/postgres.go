@@ -42,7 +42,8 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 	config.ConnConfig.ConnectTimeout = connectTimeMax
 	params := config.ConnConfig.RuntimeParams
 	params["application_name"] = applicationName
-	params["default_transaction_isolation"] = "read committed" // of the writes that need no BEGIN
+	// As on SQLite: what is not inside Write cannot write.
+	params["default_transaction_read_only"] = "on"
 	// A transaction is never left open by a living process; one that is belongs to a host that vanished.
 	params["idle_in_transaction_session_timeout"] = "15s"
 	params["tcp_keepalives_idle"] = "10"
@@ -90,9 +91,6 @@ const readAttempts = 3
 // query asks again when a connection of the pool turns out to be dead: all of them are after a restart of the server. A
 // read has no effects, so that nothing can happen twice unless a row was handed out.
 func (d *pgDriver) query(ctx context.Context, sql string, args []any, each func(Row) error) error {
-	if !strings.HasPrefix(strings.TrimLeft(sql, " \n\t"), "SELECT") {
-		return errReadOnly // as on SQLite: what is not inside Write cannot write
-	}
 	for attempt := 1; ; attempt++ {
 		handed := false
 		rows, err := d.pool.Query(ctx, sql, args...)
@@ -140,8 +138,8 @@ func (d *pgDriver) read(ctx context.Context, tx *Tx, f func(context.Context, *Tx
 	return err
 }
 
-// pgSession sends BEGIN with the first statement that is answered and what was queued with the next one, so that a
-// transaction of statements without answers is a single round trip.
+// pgSession sends BEGIN with the first statement and what was queued with the next one, so that a transaction of
+// statements without answers is a single round trip, COMMIT included.
 type pgSession struct {
 	conn    *pgx.Conn
 	begin   string
@@ -150,10 +148,7 @@ type pgSession struct {
 }
 
 func (s *pgSession) queue(_ context.Context, sql string, args []any) error {
-	if s.batch == nil {
-		s.batch = &pgx.Batch{}
-	}
-	s.batch.Queue(sql, args...)
+	s.add(sql, args)
 	return nil
 }
 
@@ -162,20 +157,15 @@ func (s *pgSession) add(sql string, args []any) {
 	s.batch.Queue(sql, args...)
 }
 
-// start makes BEGIN the first statement, before what was queued.
+// start makes BEGIN the first statement.
 func (s *pgSession) start() {
-	waiting := s.batch
-	if waiting == nil {
-		waiting = &pgx.Batch{}
+	if s.batch == nil {
+		s.batch = &pgx.Batch{}
 	}
-	s.batch = waiting
-	if s.started {
-		return
+	if !s.started {
+		s.started = true
+		s.batch.Queue(s.begin)
 	}
-	s.started = true
-	s.batch = &pgx.Batch{}
-	s.batch.Queue(s.begin)
-	s.batch.QueuedQueries = append(s.batch.QueuedQueries, waiting.QueuedQueries...)
 }
 
 // send sends what waits and reads all answers but the last, which is the caller's to read.
@@ -235,15 +225,10 @@ func (s *pgSession) script(ctx context.Context, sql string) error {
 }
 
 func (s *pgSession) commit(ctx context.Context) error {
-	if !s.started && s.batch == nil {
+	if !s.started {
 		return nil // f asked nothing
 	}
-	// Statements that are sent together are a transaction by themselves: where nothing had to be answered before, BEGIN and
-	// COMMIT are two statements of four that nobody needs.
-	alone := !s.started
-	if !alone {
-		s.add("commit", nil)
-	}
+	s.add("commit", nil)
 	var tag pgconn.CommandTag
 	results, err := s.send(ctx)
 	if err == nil {
@@ -251,9 +236,6 @@ func (s *pgSession) commit(ctx context.Context) error {
 		if closeErr := results.Close(); err == nil {
 			err = closeErr
 		}
-	}
-	if alone && err == nil {
-		return nil
 	}
 	return committed(tag, err)
 }
