@@ -50,6 +50,7 @@ type Error struct {
 var (
 	ErrNotFound  = errors.New("not found")
 	ErrDuplicate = errors.New("taken by something else")
+	ErrTooLate   = errors.New("too late")
 )
 
 // Error returns one line for logs.
