@@ -150,11 +150,8 @@ func (s *Service) pay(ctx context.Context, c *Charge, p *acquirer.Payment) error
 		paid.ReleaseAt, target = now.Add(settings.ReleaseDelay), ledger.Pending
 	}
 	err = s.apply(ctx, &paid, pay, func(ctx context.Context, tx *ledger.Tx, r rule) error {
-		err := guard(tx.Exec(ctx, updatePaid, string(r.to), paid.EndToEndID, paid.PaidAt.UnixMicro(), int64(paid.Fee), stored(paid.ReleaseAt),
-			int64(c.Account), c.ID, string(r.from)))
-		if err != nil {
-			return err
-		}
+		tx.Guard(ctx, errMoved, updatePaid, string(r.to), paid.EndToEndID, paid.PaidAt.UnixMicro(), int64(paid.Fee), stored(paid.ReleaseAt),
+			int64(c.Account), c.ID, string(r.from))
 		return tx.Post(ctx, paid.transfers(target, p.Amount-c.Amount)...)
 	})
 	if err == nil {
@@ -214,7 +211,8 @@ func inflow(c *Charge, endToEndID string, amount money.BRL) *ledger.Transfer {
 // [Service.giveBack] knows it.
 func (s *Service) refundUnseen(ctx context.Context, c *Charge, p *acquirer.Payment) error {
 	err := s.apply(ctx, c, refund, func(ctx context.Context, tx *ledger.Tx, r rule) error {
-		return guard(tx.Exec(ctx, updateRefundedUnseen, string(r.to), int64(p.Amount), p.EndToEndID, int64(c.Account), c.ID, string(r.from)))
+		tx.Guard(ctx, errMoved, updateRefundedUnseen, string(r.to), int64(p.Amount), p.EndToEndID, int64(c.Account), c.ID, string(r.from))
+		return nil
 	})
 	if err == nil {
 		c.EndToEndID, c.Refunded = p.EndToEndID, p.Amount
@@ -234,10 +232,7 @@ func (s *Service) giveBack(ctx context.Context, c *Charge, p *acquirer.Payment, 
 			return err
 		}
 		write := func(ctx context.Context, tx *ledger.Tx, to State) error {
-			err := guard(tx.Exec(ctx, updateRefunded, string(to), int64(c.Refunded+r.Amount), int64(c.Account), c.ID, string(c.Status), int64(c.Refunded)))
-			if err != nil {
-				return err
-			}
+			tx.Guard(ctx, errMoved, updateRefunded, string(to), int64(c.Refunded+r.Amount), int64(c.Account), c.ID, string(c.Status), int64(c.Refunded))
 			return tx.Post(ctx, debit)
 		}
 		var err error
@@ -262,7 +257,8 @@ func (s *Service) giveBack(ctx context.Context, c *Charge, p *acquirer.Payment, 
 func (s *Service) move(ctx context.Context, c *Charge, on trigger) error {
 	err := s.retry(ctx, c, func() error {
 		return s.apply(ctx, c, on, func(ctx context.Context, tx *ledger.Tx, r rule) error {
-			return guard(tx.Exec(ctx, updateStatus, string(r.to), int64(c.Account), c.ID, string(r.from)))
+			tx.Guard(ctx, errMoved, updateStatus, string(r.to), int64(c.Account), c.ID, string(r.from))
+			return nil
 		})
 	})
 	if _, refused := errors.AsType[*TransitionError](err); refused {
@@ -299,14 +295,6 @@ func (s *Service) apply(ctx context.Context, c *Charge, on trigger, write func(c
 
 // errMoved says that the charge was no longer in the state it was read in.
 var errMoved = errors.New("charge: it has moved")
-
-// guard turns an update that hit nothing into errMoved.
-func guard(rows int64, err error) error {
-	if err == nil && rows == 0 {
-		return errMoved
-	}
-	return err
-}
 
 const movesMax = 5 // times that a charge may move under one decision
 

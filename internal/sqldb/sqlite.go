@@ -231,8 +231,11 @@ func (c *liteConn) prepare(ctx context.Context, text string) (*sql.Stmt, error) 
 	return stmt, err
 }
 
-func (c *liteConn) queue(ctx context.Context, text string, args []any) error {
-	_, err := c.exec(ctx, text, args)
+func (c *liteConn) queue(ctx context.Context, text string, args []any, otherwise error) error {
+	n, err := c.exec(ctx, text, args)
+	if err == nil && n == 0 && otherwise != nil {
+		return &refusal{otherwise}
+	}
 	return err
 }
 
