@@ -72,7 +72,7 @@ var errPostback = fault.New(fault.Invalid, "postback_url_not_registered", "postb
 func (s *Service) Create(ctx context.Context, r Request) (Charge, idempotency.Outcome, error) {
 	c, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
 		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /charges", Key: r.Key, Hash: r.Hash,
-		Kind: "charge", ExternalID: r.ExternalID,
+		Kind: "charge", ExternalID: r.ExternalID, Any: selectAnyClaim,
 	}, func(ctx context.Context) (idempotency.Found[Charge], error) {
 		return s.claimed(ctx, &r)
 	}, func(ctx context.Context, claim idempotency.Claim) (Charge, error) {
