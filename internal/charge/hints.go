@@ -28,6 +28,17 @@ type hint struct {
 	txid       string // "" when it names none
 }
 
+// Verdict is what became of a notification once its acquirer was asked about the payment.
+type Verdict string
+
+const (
+	Settled     Verdict = "settled"      // it paid its charge
+	Duplicate   Verdict = "duplicate"    // it was credited before
+	WrongAmount Verdict = "wrong_amount" // it was credited, and is not what the charge asked for
+	Foreign     Verdict = "foreign"      // it is not for this acquirer, this key or any charge of ours: listed, if it exists
+	Unknown     Verdict = "unknown"      // its acquirer knows of no such payment: forged
+)
+
 // patience is what a hint has been through.
 type patience struct {
 	tries int       // that failed
@@ -88,8 +99,9 @@ func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 			s.putBack(ctx, n, 0)
 			return nil
 		}
-		err := s.followHint(ctx, n.hint)
+		verdict, err := s.followHint(ctx, n.hint)
 		if err == nil {
+			s.Heard(n.acquirer, verdict)
 			return nil
 		}
 		s.putBack(ctx, n, 1)
@@ -120,30 +132,30 @@ func (s *Service) putBack(ctx context.Context, n *notice, failures int) {
 	}
 }
 
-func (s *Service) followHint(ctx context.Context, h hint) error {
+func (s *Service) followHint(ctx context.Context, h hint) (Verdict, error) {
 	c, err := s.byTxID(ctx, h.txid)
 	switch {
 	case err == nil && c.Acquirer == h.acquirer:
 		return s.look(ctx, &c, h.endToEndID)
 	case err == nil:
-		return nil // not for this acquirer to say
+		return Foreign, nil // not for this acquirer to say
 	case !errors.Is(err, sqldb.ErrNoRows):
-		return err
+		return "", err
 	}
 	at, ok := s.Router.Get(h.acquirer)
 	if !ok {
-		return nil
+		return Foreign, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, acquirer.TryTimeMax)
 	defer cancel()
 	p, err := at.GetPayment(asking, h.endToEndID)
 	if errors.Is(err, acquirer.ErrNotFound) {
-		return nil // forged, or not ours
+		return Unknown, nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	return s.match(ctx, h.acquirer, &p)
+	return Foreign, s.match(ctx, h.acquirer, &p)
 }
 
 // byTxID returns the charge that an acquirer knows by a txid, or [sqldb.ErrNoRows]. The case does not matter.

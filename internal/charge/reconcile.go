@@ -160,7 +160,8 @@ func (s *Service) match(ctx context.Context, name string, p *acquirer.Payment) e
 		return nil
 	}
 	// Its charge knows the key that it must have been paid to.
-	return s.look(ctx, &c, p.EndToEndID)
+	_, err = s.look(ctx, &c, p.EndToEndID)
+	return err
 }
 
 // settled remembers payments that are settled, so that lists that are read again cost no queries. It forgets the oldest.

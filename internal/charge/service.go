@@ -35,6 +35,9 @@ type Services struct {
 	Router   *acquirer.Router
 	Log      *slog.Logger
 	Render   func(*Charge) ([]byte, error) // the charge as an event shows it
+
+	// Heard is told what became of each notification; nil for nobody.
+	Heard func(acquirer string, v Verdict)
 }
 
 // Service creates charges and follows them.
@@ -49,7 +52,12 @@ type Service struct {
 }
 
 // New returns the service.
-func New(s Services) *Service { return &Service{Services: s} }
+func New(s Services) *Service {
+	if s.Heard == nil {
+		s.Heard = func(string, Verdict) {}
+	}
+	return &Service{Services: s}
+}
 
 // Request asks for a charge.
 type Request struct {

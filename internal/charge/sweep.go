@@ -49,7 +49,7 @@ func (s *Service) expire(ctx context.Context, d dueCharges, silent *silence) (mo
 	var ended atomic.Int64
 	err = each(due, func(c *Charge) error {
 		if !silent.has(c.Acquirer) {
-			err := s.look(ctx, c, "")
+			_, err := s.look(ctx, c, "")
 			if err != nil {
 				silent.note(c.Acquirer, err)
 				s.Log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked before expiry",
