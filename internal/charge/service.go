@@ -18,6 +18,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
+	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -40,16 +41,18 @@ type Services struct {
 // Service creates charges and follows them.
 type Service struct {
 	Services
-	looks   looks   // questions to acquirers
-	settled settled // payments that need no second look
+	looks   inquiry.Looks        // questions to acquirers
+	settled inquiry.Memory       // payments that need no second look
+	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
 
-	mu    sync.Mutex
-	hints map[hint]patience   // notifications that wait to be looked up
-	kept  map[id.Account]kept // settings read lately
+	mu   sync.Mutex
+	kept map[id.Account]kept // settings read lately
 }
 
 // New returns the service.
-func New(s Services) *Service { return &Service{Services: s} }
+func New(s Services) *Service {
+	return &Service{Services: s, hints: inquiry.NewHints[hint](s.Clock, s.Log)}
+}
 
 // Request asks for a charge.
 type Request struct {
