@@ -22,6 +22,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/node"
+	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/schema"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -139,5 +140,12 @@ func (c *Core) charges(bank *Bank, once *idempotency.Engine, log *slog.Logger) *
 	return charge.New(charge.Services{
 		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Ledger: c.Ledger, Accounts: c.Accounts, Once: once,
 		Router: bank.Router, Log: log, Render: api.RenderCharge,
+	})
+}
+
+// payouts returns the service of payouts at a bank.
+func (c *Core) payouts(bank *Bank, once *idempotency.Engine, log *slog.Logger) *payout.Service {
+	return payout.New(payout.Services{
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Once: once, Router: bank.Router, Log: log, Render: api.RenderPayout,
 	})
 }

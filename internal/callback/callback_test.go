@@ -29,13 +29,16 @@ type taken struct {
 // take sends one notification to a handler that has room for so many hints.
 func take(method, path, body string, room int) taken {
 	var got taken
-	h := callback.New(map[string]string{"alpha": secret, "beta": "another"}, func(acquirer, endToEndID, txid string) bool {
-		if len(got.hints) == room {
-			return false
+	hint := func(of string) func(acquirer, endToEndID, name string) bool {
+		return func(acquirer, endToEndID, name string) bool {
+			if len(got.hints) == room {
+				return false
+			}
+			got.hints = append(got.hints, of+acquirer+" "+endToEndID+" "+name)
+			return true
 		}
-		got.hints = append(got.hints, acquirer+" "+endToEndID+" "+txid)
-		return true
-	}, func(acquirer, what string) { got.counts = append(got.counts, acquirer+" "+what) })
+	}
+	h := callback.New(map[string]string{"alpha": secret, "beta": "another"}, callback.Receivers{Charge: hint(""), Payout: hint("payout ")}, func(acquirer, what string) { got.counts = append(got.counts, acquirer+" "+what) })
 	c := clock.New(nil)
 	frame := &httpkit.Frame{
 		IDs: id.NewGenerator(c.Now, rand.Reader), Clock: c, Log: slog.New(slog.DiscardHandler), Ready: func() error { return nil },

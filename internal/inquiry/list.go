@@ -32,8 +32,8 @@ type Lists struct {
 
 // List is a list that an acquirer keeps.
 type List struct {
-	Name string        // never changes: until when it was read is stored by it
-	Age  time.Duration // of what is read, one of [Passes]
+	Name string                                                     // never changes: until when it was read is stored by it
+	Age  time.Duration                                              // of what is read, one of [Passes]
 	Read func(ctx context.Context, w acquirer.Window) (Read, error) // reads and follows one page
 }
 
