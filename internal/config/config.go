@@ -82,6 +82,8 @@ type Serve struct {
 	Simulator       string `help:"Use the ponte simulator that runs at this URL instead of one inside." placeholder:"URL" env:"PONTE_SIMULATOR"`
 	SimulatorListen string `help:"Address of the simulator inside, its page and its controls." default:"127.0.0.1:8090" placeholder:"HOST:PORT" env:"PONTE_SIMULATOR_LISTEN"`
 
+	SimulatorSettleAfter string `help:"How long after they were sent payouts settle by themselves in the simulator inside, or manual." default:"1s" placeholder:"DURATION" env:"PONTE_SIMULATOR_SETTLE_AFTER"`
+
 	LogFormat    string        `help:"text or json." enum:"text,json" default:"text" env:"PONTE_LOG_FORMAT"`
 	LogLevel     slog.Level    `help:"debug, info, warn or error." default:"info" env:"PONTE_LOG_LEVEL"`
 	DrainTimeout time.Duration `help:"How long a stopping server waits for requests under way." default:"20s" env:"PONTE_DRAIN_TIMEOUT"`

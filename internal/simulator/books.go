@@ -80,6 +80,7 @@ type book struct {
 	loose    map[uint32]string   // txids, perhaps empty, of payments that belong to no charge
 	balance  money.BRL
 	webhook  webhook
+	payoutBook
 }
 
 func openBooks(o Options) (*books, error) {
@@ -87,7 +88,7 @@ func openBooks(o Options) (*books, error) {
 	for i := range b.book {
 		b.book[i] = &book{
 			byTxID: map[txID]uint32{}, byE2E: map[endToEndID]uint32{}, refunds: map[uint32][]refund{}, loose: map[uint32]string{},
-			balance: openingBalance,
+			balance: openingBalance, payoutBook: newPayoutBook(),
 		}
 	}
 	var err error
@@ -214,6 +215,15 @@ func (b *books) change(where extent, r *record) (acquirer int, apply func(*book)
 	case r.Refund != nil:
 		b.latest = max(b.latest, r.Refund.At)
 		return r.Refund.Acquirer, func(k *book) error { return k.addRefund(r.Refund) }
+	case r.Payout != nil:
+		b.latest = max(b.latest, r.Payout.At)
+		return r.Payout.Acquirer, func(k *book) error { return k.addPayout(where, r.Payout) }
+	case r.PayoutEnd != nil:
+		b.latest = max(b.latest, r.PayoutEnd.At)
+		return r.PayoutEnd.Acquirer, func(k *book) error { return k.endPayout(r.PayoutEnd) }
+	case r.PayoutReturn != nil:
+		b.latest = max(b.latest, r.PayoutReturn.At)
+		return r.PayoutReturn.Acquirer, func(k *book) error { return k.returnPayout(r.PayoutReturn) }
 	}
 	return 0, nil
 }

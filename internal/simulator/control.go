@@ -23,12 +23,17 @@ func (s *Simulator) newHandler() http.Handler {
 		"POST /sim/pix/refund": s.controlRefund,
 		"POST /sim/pix/remove": s.controlRemove,
 		"GET /sim/pix/books":   s.controlBooks,
-		"GET /sim/faults":      s.controlListFaults,
-		"POST /sim/faults":     s.controlAddFault,
-		"DELETE /sim/faults":   s.controlClearFaults,
-		"GET /sim/clock":       s.controlClock,
-		"POST /sim/clock":      s.controlAdvance,
-		"GET /sim/acquirers":   s.controlAcquirers,
+
+		"POST /sim/pix/payouts/{id}/settle": s.controlPayout(s.settlePayout),
+		"POST /sim/pix/payouts/{id}/fail":   s.controlPayout(s.failPayout),
+		"POST /sim/pix/payouts/{id}/return": s.controlPayout(s.returnPayout),
+
+		"GET /sim/faults":    s.controlListFaults,
+		"POST /sim/faults":   s.controlAddFault,
+		"DELETE /sim/faults": s.controlClearFaults,
+		"GET /sim/clock":     s.controlClock,
+		"POST /sim/clock":    s.controlAdvance,
+		"GET /sim/acquirers": s.controlAcquirers,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			answer, err := handle(r)
@@ -195,6 +200,14 @@ func errorOf(err error) error {
 		return meaning(fault.NotFound, "", "no acquirer has such a charge")
 	case errors.Is(err, errNoPayment):
 		return meaning(fault.NotFound, "", "no acquirer has a payment with this end_to_end_id")
+	case errors.Is(err, errNoPayout):
+		return meaning(fault.NotFound, "", "no acquirer has a payout with this id")
+	case errors.Is(err, errPayoutEnded):
+		return meaning(fault.Conflict, "payout_ended", "the payout has been settled or has failed before")
+	case errors.Is(err, errPayoutUnsettled):
+		return meaning(fault.Conflict, "payout_not_settled", "only a payout that was settled can be returned")
+	case errors.Is(err, errReturnTooMuch):
+		return meaning(fault.Unprocessable, "return_too_large", "the return is more than what is left of the payout")
 	case errors.Is(err, errNotActive):
 		return meaning(fault.Conflict, "charge_not_active", "the charge was paid or removed before")
 	case errors.Is(err, errRemoved):

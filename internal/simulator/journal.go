@@ -23,6 +23,10 @@ type record struct {
 	Charge  *chargeRecord  `json:"charge,omitempty"`
 	Payment *paymentRecord `json:"payment,omitempty"`
 	Refund  *refundRecord  `json:"refund,omitempty"`
+
+	Payout       *payoutRecord       `json:"payout,omitempty"`
+	PayoutEnd    *payoutEndRecord    `json:"payout_end,omitempty"`
+	PayoutReturn *payoutReturnRecord `json:"payout_return,omitempty"`
 }
 
 // extent is where a record stands in the journal. What stands there never changes.

@@ -192,7 +192,7 @@ func (b *books) pay(t transfer) (paymentView, error) {
 	return b.viewPayment(t.acquirer, k.payments.count-1), nil
 }
 
-// newEndToEndID draws an id that no payment has.
+// newEndToEndID draws an id that no Pix has.
 func (b *books) newEndToEndID(kind pix.EndToEndKind, ispb string, now int64) (string, error) {
 	for {
 		e2e, err := pix.NewEndToEndID(kind, ispb, time.UnixMilli(now), b.random)
@@ -201,8 +201,9 @@ func (b *books) newEndToEndID(kind pix.EndToEndKind, ispb string, now int64) (st
 		}
 		taken := false
 		for _, k := range b.book {
-			_, found := k.byE2E[toEndToEndID(e2e.String())]
-			taken = taken || found
+			_, received := k.byE2E[toEndToEndID(e2e.String())]
+			_, sent := k.bySent[toEndToEndID(e2e.String())]
+			taken = taken || received || sent
 		}
 		if !taken {
 			return e2e.String(), nil

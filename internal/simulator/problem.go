@@ -35,6 +35,8 @@ var (
 	pixQuery        = problemKind{"PixConsultaInvalida", "Consulta de Pix inválida.", http.StatusBadRequest}
 	refundNotFound  = problemKind{"PixDevolucaoNaoEncontrada", "Devolução não encontrada.", http.StatusNotFound}
 	refundInvalid   = problemKind{"PixDevolucaoInvalida", "Devolução inválida.", http.StatusBadRequest}
+	sentNotFound    = problemKind{"PixEnviadoNaoEncontrado", "Pix enviado não encontrado.", http.StatusNotFound}
+	sentQuery       = problemKind{"PixConsultaInvalida", "Consulta de Pix enviados inválida.", http.StatusBadRequest}
 	webhookNotFound = problemKind{"WebhookNaoEncontrado", "Webhook não encontrado.", http.StatusNotFound}
 	webhookInvalid  = problemKind{"WebhookOperacaoInvalida", "Webhook inválido.", http.StatusBadRequest}
 	webhookQuery    = problemKind{"WebhookConsultaInvalida", "Consulta de webhooks inválida.", http.StatusBadRequest}
