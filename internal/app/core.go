@@ -149,3 +149,14 @@ func (c *Core) payouts(bank *Bank, once *idempotency.Engine, log *slog.Logger) *
 		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Once: once, Router: bank.Router, Log: log, Render: api.RenderPayout,
 	})
 }
+
+// Audit re-adds every account from its transfers, and holds what use cases know against them.
+func (c *Core) Audit(ctx context.Context) (ledger.AuditResult, error) {
+	result, err := ledger.Audit(ctx, c.DB)
+	if err != nil {
+		return result, err
+	}
+	more, err := payout.Audit(ctx, c.DB)
+	result.Problems = append(result.Problems, more...)
+	return result, err
+}
