@@ -55,7 +55,8 @@ WHERE account_id = $5 AND id = $6 AND status = 'processing' AND sends = $7`
 ORDER BY check_at LIMIT $3`
 
 	findDoubts  = `SELECT ` + columns + ` FROM payout WHERE doubt_at IS NOT NULL ORDER BY doubt_at LIMIT $1`
-	countDoubts = `SELECT COUNT(*), COALESCE(CAST(SUM(amount + fee) AS BIGINT), 0), COALESCE(MIN(doubt_at), 0) FROM payout WHERE doubt_at IS NOT NULL`
+	countDoubts = `SELECT COUNT(*), COALESCE(CAST(SUM(d.gross) AS BIGINT), 0), COALESCE(MIN(d.doubt_at), 0)
+FROM (SELECT amount + fee AS gross, doubt_at FROM payout WHERE doubt_at IS NOT NULL ORDER BY doubt_at LIMIT $1) d`
 )
 
 func scanPayout(r sqldb.Row) (Payout, error) {

@@ -20,8 +20,9 @@ const (
 	lookupGrace = 5 * time.Minute
 
 	checkWaitMin   = 5 * time.Second  // between two questions about one payout; business time
-	checkWaitMax   = 10 * time.Minute // of an old one
-	checkWaitShare = 4                // of its age that goes by between two
+	checkWaitMax   = 10 * time.Minute // of one that was sent long ago
+	checkWaitShare = 4                // of the time since it was sent that goes by between two
+	doubtWaitMax   = time.Minute      // of one in doubt
 )
 
 // CheckDue asks acquirers about payouts that nobody has told us of for a while: notifications that were lost, answers that
@@ -85,12 +86,12 @@ func (s *Service) chase(ctx context.Context, at acquirer.Payer, p *Payout) error
 	return errors.Join(err, s.postpone(ctx, p))
 }
 
-// postpone has the payout looked at again later: soon while it is young.
+// postpone has the payout looked at again later: soon while its send is young, or in doubt.
 func (s *Service) postpone(ctx context.Context, p *Payout) error {
 	now := s.Clock.Now()
-	wait := min(max(now.Sub(p.CreatedAt())/checkWaitShare, checkWaitMin), checkWaitMax)
-	if graceEnd := p.SentAt.Add(lookupGrace); !p.DoubtAt.IsZero() && now.Before(graceEnd) {
-		wait = min(wait, graceEnd.Sub(now)) // then something can be done
+	wait := min(max(now.Sub(p.SentAt)/checkWaitShare, checkWaitMin), checkWaitMax)
+	if !p.DoubtAt.IsZero() {
+		wait = min(wait, doubtWaitMax)
 	}
 	p.CheckAt = now.Add(wait).Truncate(time.Microsecond)
 	return s.writeKnown(ctx, p, "")
@@ -145,7 +146,10 @@ func send(ctx context.Context, at acquirer.Payer, p *Payout) (acquirer.Payout, e
 	return at.SendPayout(ctx, p.order())
 }
 
-const doubtsMax = 500 // that are listed
+const (
+	doubtsMax  = 500     // that are listed
+	countedMax = 100_000 // that are added up
+)
 
 // ListDoubts returns the payouts of which nobody knows whether their money left, oldest doubt first.
 func ListDoubts(ctx context.Context, q sqldb.Querier) ([]Payout, error) {
@@ -166,5 +170,5 @@ func CountDoubts(ctx context.Context, q sqldb.Querier) (Doubt, error) {
 		err = r.Scan(&d.Payouts, &sum, &since)
 		d.Sum, d.Since = money.BRL(sum), moment(since)
 		return d, err
-	}, countDoubts)
+	}, countDoubts, countedMax)
 }
