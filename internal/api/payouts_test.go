@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/report"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
 )
@@ -342,4 +344,148 @@ func wantAudit(t *testing.T, s *testkit.Service) {
 	if err != nil || len(result.Problems) > 0 {
 		t.Errorf("audit: %v %v", result.Problems, err)
 	}
+}
+
+// TestPayoutsInTheBooks holds the balance, the transactions and the statement of an account against each other.
+func TestPayoutsInTheBooks(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, s *testkit.Service) {
+		a := s.Account(t, "shop", "cash_in_fee=0.50", "cash_out_fee=1.00+1%")
+		credit := s.Adjust(t, a.ID, money.CurrencyBRL, "100.00")
+		charged := makeCharge(t, s, a.Key, "key-00000001", `{"amount": 30.00}`)
+		s.World().Pay(t, testkit.Payment{TxID: charged.TxID})
+		s.Deliver(t)
+		var made []payout
+		for _, name := range []string{"completed", "failed", "refunded"} {
+			made = append(made, makePayout(t, s, a.Key, name))
+		}
+		s.World().Do(t, http.MethodPost, "/sim/pix/payouts/"+made[1].token(t, a)+"/fail", `{"reason": "AC03"}`, nil)
+		conclude(t, s)
+		s.World().Do(t, http.MethodPost, "/sim/pix/payouts/"+made[2].token(t, a)+"/return", `{}`, nil)
+		conclude(t, s)
+		under := makePayout(t, s, a.Key, "processing")
+		debit := s.Adjust(t, a.ID, money.CurrencyBRL, "-5.00")
+		s.Adjust(t, a.ID, money.CurrencyUSDT, "7.00")
+
+		type line struct{ ID, Resource, Amount, Fee, Net, Gross, Status, Origin string }
+		want := []line{
+			{debit, "", "5.00", "0.00", "5.00", "5.00", "completed", "manual"},
+			{"txn_out_" + under.ID[4:], under.ID, "10.00", "1.10", "10.00", "11.10", "processing", "api"},
+			{"txn_out_" + made[2].ID[4:], made[2].ID, "10.00", "1.10", "10.00", "11.10", "refunded", "api"},
+			{"txn_out_" + made[1].ID[4:], made[1].ID, "10.00", "1.10", "10.00", "11.10", "failed", "api"},
+			{"txn_out_" + made[0].ID[4:], made[0].ID, "10.00", "1.10", "10.00", "11.10", "completed", "api"},
+			{"txn_in_" + charged.ID[4:], charged.ID, "30.00", "0.50", "29.50", "30.00", "completed", "api"},
+			{credit, "", "100.00", "0.00", "100.00", "100.00", "completed", "manual"},
+		}
+		read := func(query ...string) (got []line) {
+			t.Helper()
+			for cursor := ""; ; {
+				p := list(t, s, a.Key, append(query, "limit", "2", "starting_after", cursor)[:len(query)+2+2*min(1, len(cursor))]...)
+				for _, x := range p.Data {
+					resource := ""
+					if x.ResourceID != nil {
+						resource = *x.ResourceID
+					}
+					got = append(got, line{x.ID, resource, string(x.Amount), string(x.Fee), string(x.Net), string(x.Gross), x.Status, x.Origin})
+				}
+				if !p.HasMore {
+					return got
+				}
+				cursor = *p.NextStartingAfter
+			}
+		}
+		if diff := cmp.Diff(want, read()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(want[:5], read("type", "cash_out")); diff != "" {
+			t.Errorf("cash_out (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(want[5:], read("type", "cash_in")); diff != "" {
+			t.Errorf("cash_in (-want +got):\n%s", diff)
+		}
+		// A transaction of another type, or of nobody, is no cursor.
+		for _, cursor := range []string{"txn_in_" + under.ID[4:], "txn_out_" + charged.ID[4:], under.ID} {
+			s.Do(t, testkit.Request{Path: "/v1/transactions?starting_after=" + cursor, Key: a.Key, Invalid: true}).
+				WantError(t, http.StatusBadRequest, "VALIDATION_ERROR")
+		}
+
+		wantBalance(t, s, a.Key, "101.20") // 100 + 29.50 - 11.10 - 1.10 - 11.10 - 5
+		var last report.Line
+		references := map[string]int{}
+		period := report.Period{Account: a.ID, Currency: money.CurrencyBRL, From: s.Core.Clock.Now().Add(-time.Hour), To: s.Core.Clock.Now().Add(time.Hour)}
+		err := report.Statement(t.Context(), s.Core.DB, period, func(l report.Line) error {
+			if l.Balance.Available < 0 || l.Balance.InTransit < 0 {
+				t.Errorf("%+v", l)
+			}
+			references[report.Reference(&l.Transfer)]++
+			last = l
+			return nil
+		})
+		if err != nil || last.Balance != (ledger.Balance{Available: 10120, InTransit: 1110}) {
+			t.Errorf("the statement ends at %+v, %v", last.Balance, err)
+		}
+		wantReferences := map[string]int{"": 2, charged.ID: 2, made[0].ID: 3, made[1].ID: 2, made[2].ID: 4, under.ID: 1}
+		if diff := cmp.Diff(wantReferences, references); diff != "" {
+			t.Errorf("references (-want +got):\n%s", diff)
+		}
+		wantAudit(t, s)
+	})
+}
+
+// TestPayoutFaults shows what callers are told when acquirers fail.
+func TestPayoutFaults(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, s *testkit.Service) {
+		a := payer(t, s, "1000.00")
+		w := s.World()
+		post := func(externalID string) *testkit.Answer {
+			t.Helper()
+			return postPayout(t, s, a.Key, "key-of-"+externalID, fmt.Sprintf(`{"amount": 10.00, "pix_key": "maria@example.org", "external_id": %q}`, externalID))
+		}
+		// Unknown, and the one look afterwards fails too: 504, and the payout is there.
+		w.Break(t, testkit.Fault{Target: "alpha", Operation: "payout.send", Kind: "lost_executed", Times: 1, DelayMS: 1})
+		w.Break(t, testkit.Fault{Target: "alpha", Operation: "payout.get", Kind: "http_500", Times: 2})
+		unknown := post("unknown").WantError(t, http.StatusGatewayTimeout, "ambiguous_payout_status")
+		if *unknown.Error().Retryable {
+			t.Error("retryable")
+		}
+		wantBalance(t, s, a.Key, "989.00")
+		if p := getPayout(t, s, a.Key, "ext:unknown"); p.Status != "processing" { // asks, and is not answered
+			t.Errorf("%+v", p)
+		}
+		if p := decodePayout(t, post("unknown").Want(t, http.StatusOK)); p.Status != "processing" {
+			t.Errorf("%+v", p)
+		}
+		s.Advance(t, 2*time.Second)
+		if _, err := s.Bank.Step(t.Context()); err != nil { // settles, and the notification is not followed yet
+			t.Fatal(err)
+		}
+		if p := getPayout(t, s, a.Key, "ext:unknown"); p.Status != "completed" {
+			t.Errorf("%+v", p)
+		}
+		// Down after the money was held: failed, and given back.
+		w.Break(t, testkit.Fault{Target: "alpha", Kind: "refuse"})
+		w.Break(t, testkit.Fault{Target: "beta", Kind: "refuse"})
+		if p := decodePayout(t, post("down").Want(t, http.StatusCreated)); p.Status != "failed" || p.ErrorMessage == nil {
+			t.Errorf("%+v", p)
+		}
+		wantBalance(t, s, a.Key, "989.00")
+		// Known to be down: nothing is stored, and key and external_id are free.
+		for i := 0; post(fmt.Sprint("opens ", i)).Status == http.StatusCreated; i++ {
+			if i > 20 {
+				t.Fatal("the breakers do not open")
+			}
+		}
+		post("free").WantError(t, http.StatusBadGateway, "PROVIDER_UNAVAILABLE")
+		s.Get(t, a.Key, "/v1/payouts/ext:free").WantError(t, http.StatusNotFound, "NOT_FOUND")
+		// Balance comes before acquirers.
+		postPayout(t, s, a.Key, "", `{"amount": 9999, "pix_key": "maria@example.org", "external_id": "rich"}`).
+			WantError(t, http.StatusPaymentRequired, "insufficient_balance_for_fees")
+		w.Mend(t)
+		s.Advance(t, time.Minute)
+		if p := decodePayout(t, post("free").Want(t, http.StatusCreated)); p.Status != "processing" {
+			t.Errorf("%+v", p)
+		}
+		wantAudit(t, s)
+	})
 }

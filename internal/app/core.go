@@ -160,3 +160,13 @@ func (c *Core) Audit(ctx context.Context) (ledger.AuditResult, error) {
 	result.Problems = append(result.Problems, more...)
 	return result, err
 }
+
+// ListDoubts returns the payouts of which nobody knows whether they were sent.
+func (c *Core) ListDoubts(ctx context.Context) ([]payout.Payout, error) {
+	return payout.ListDoubts(ctx, c.DB)
+}
+
+// CountDoubts adds up the money of which nobody knows whether it left.
+func (c *Core) CountDoubts(ctx context.Context) (payout.Doubt, error) {
+	return payout.CountDoubts(ctx, c.DB)
+}

@@ -120,7 +120,7 @@ func (a *audit) readPosted(ctx context.Context, tx *sqldb.Tx) error {
 		for _, x := range rows {
 			s := a.posted[x.payout]
 			switch ledger.Kind(x.kind) {
-			case kindHold:
+			case KindHold:
 				s.held += money.BRL(x.amount)
 			case kindSent:
 				s.sent += money.BRL(x.amount)

@@ -144,9 +144,9 @@ const (
 	testAmountMax money.BRL = 500
 )
 
-// Kinds of transfers. Each is posted once a payout, but for returns, which may come in parts.
+// Kinds of transfers. Each is posted once a payout, but for returns, which may come in parts. All begin with KindHold.
 const (
-	kindHold   ledger.Kind = "cash_out"        // the amount and the fee, held
+	KindHold   ledger.Kind = "cash_out"        // the amount and the fee, held
 	kindSent   ledger.Kind = "cash_out_sent"   // the amount, gone
 	kindFee    ledger.Kind = "cash_out_fee"    // the fee, charged
 	kindBack   ledger.Kind = "cash_out_failed" // the amount and the fee, given back
@@ -155,7 +155,7 @@ const (
 
 // hold is what the ledger posts when a payout is made.
 func (p *Payout) hold() *ledger.Transfer {
-	return p.transfer(kindHold, p.Gross(), ledger.Available, ledger.InTransit)
+	return p.transfer(KindHold, p.Gross(), ledger.Available, ledger.InTransit)
 }
 
 // sent is what the ledger posts when a payout is settled.
