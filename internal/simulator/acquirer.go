@@ -249,7 +249,7 @@ func readJSON(r *http.Request, v any, kind problemKind, root string) error {
 		return nil
 	case errors.As(err, &wrongType):
 		var broken violations
-		broken.schema(strings.TrimSuffix(root+"."+wrongType.Field, "."), wrongType.Value)
+		broken.schema(strings.Trim(root+"."+wrongType.Field, "."), wrongType.Value)
 		return kind.because("A requisição não respeita o schema.", broken...)
 	}
 	return invalidRequest.because("O corpo da requisição não é JSON.")

@@ -20,7 +20,12 @@ var pageNotices = map[string]string{
 	"removida":  "A cobrança foi removida pelo adquirente.",
 	"falha":     "A falha está ligada.",
 	"limpo":     "Todas as falhas foram desligadas.",
-	"relogio":   "O relógio foi adiantado.",
+
+	"liquidado":       "O Pix enviado foi liquidado.",
+	"recusado":        "O Pix enviado foi recusado.",
+	"envio_devolvido": "O Pix enviado foi devolvido.",
+
+	"relogio": "O relógio foi adiantado.",
 }
 
 func done(what string) (url.Values, error) { return url.Values{"feito": {what}}, nil }
@@ -70,6 +75,19 @@ func (s *Simulator) formRemove(r *http.Request) (url.Values, error) {
 		return nil, err
 	}
 	return done("removida")
+}
+
+// formPayout returns the form that does so with a payout, and says what was done.
+func (s *Simulator) formPayout(do func(payoutOrder) (payoutView, error), what string) func(*http.Request) (url.Values, error) {
+	return func(r *http.Request) (url.Values, error) {
+		_, err := do(payoutOrder{
+			id: r.PostForm.Get("id"), acquirer: r.PostForm.Get("adquirente"), reason: clip(r.PostForm.Get("motivo")), silent: r.PostForm.Get("sem_aviso") != "",
+		})
+		if err != nil {
+			return nil, err
+		}
+		return done(what)
+	}
 }
 
 func (s *Simulator) formFault(r *http.Request) (url.Values, error) {
@@ -140,6 +158,10 @@ func inPortuguese(err error) string {
 	}{
 		{errNoCharge, "Este código não é de nenhuma cobrança daqui."},
 		{errNoPayment, "Não há Pix com esse identificador."},
+		{errNoPayout, "Não há Pix enviado com esse identificador."},
+		{errPayoutEnded, "O Pix enviado já foi liquidado ou recusado."},
+		{errPayoutUnsettled, "Só volta o Pix que foi liquidado."},
+		{errReturnTooMuch, "Não resta nada a devolver deste Pix."},
 		{errNotActive, "A cobrança já foi paga ou removida."},
 		{errRemoved, "A cobrança foi removida: nenhum banco a pagaria."},
 		{errRefundTooMuch, "Não resta nada a devolver deste Pix."},

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,7 +23,7 @@ var pageFiles embed.FS
 
 var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{"reais": reais}).ParseFS(pageFiles, "page/index.html"))
 
-// pageRowsMax is how many charges the page shows.
+// pageRowsMax is how many charges, and how many payouts, the page shows.
 const pageRowsMax = 50
 
 // pagePolicy lets the page load what is its own and nothing else.
@@ -45,6 +46,10 @@ func (s *Simulator) addPage(mux *http.ServeMux) {
 		"POST /falhas":        s.formFault,
 		"POST /falhas/limpar": s.formClear,
 		"POST /relogio":       s.formClock,
+
+		"POST /envios/liquidar": s.formPayout(s.settlePayout, "liquidado"),
+		"POST /envios/recusar":  s.formPayout(s.failPayout, "recusado"),
+		"POST /envios/devolver": s.formPayout(s.returnPayout, "envio_devolvido"),
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, httpkit.BodyBytesMax)
@@ -75,6 +80,9 @@ type pageView struct {
 	Balances      []balanceRow
 	Charges       []chargeRow
 	Total         int // charges in all
+	Payouts       []payoutRow
+	PayoutTotal   int // payouts in all
+	Failures      []choice
 	Faults        []string
 	Acquirers     []string
 	Operations    []choice
@@ -115,6 +123,21 @@ type chargeRow struct {
 	Payments  []paymentRow
 }
 
+type payoutRow struct {
+	Acquirer   string
+	ID         string
+	Key        string
+	EndToEndID string
+	Amount     money.BRL
+	Created    string
+	Fate       string // in plain words
+	Class      string // of its style
+	Why        string // it failed; empty if it did not
+	Open       bool   // it waits to be settled
+	Returned   money.BRL
+	CanReturn  bool
+}
+
 type paymentRow struct {
 	EndToEndID string
 	Amount     money.BRL
@@ -127,6 +150,8 @@ var pageOperations = []choice{
 	{string(opAny), "tudo"},
 	{string(opChargeCreate), "criar cobrança"},
 	{string(opChargeGet), "consultar cobrança ou Pix"},
+	{string(opPayoutSend), "enviar Pix"},
+	{string(opPayoutGet), "consultar Pix enviado"},
 	{string(opToken), "entrar (token)"},
 }
 
@@ -206,6 +231,12 @@ func (s *Simulator) pageView() pageView {
 	for _, v := range s.latestCharges(&view) {
 		view.Charges = append(view.Charges, s.chargeRow(v))
 	}
+	for _, v := range s.latestPayouts(&view) {
+		view.Payouts = append(view.Payouts, newPayoutRow(v))
+	}
+	for _, code := range slices.Sorted(maps.Keys(failureReasons)) {
+		view.Failures = append(view.Failures, choice{code, code + ", " + failureReasons[code]})
+	}
 	return view
 }
 
@@ -223,6 +254,41 @@ func (s *Simulator) latestCharges(view *pageView) []chargeView {
 	}
 	slices.SortStableFunc(latest, func(a, b chargeView) int { return cmp.Compare(b.created, a.created) })
 	return latest[:min(len(latest), pageRowsMax)]
+}
+
+// latestPayouts returns the latest payouts, the last one first, and says how many there are.
+func (s *Simulator) latestPayouts(view *pageView) []payoutView {
+	s.books.mu.Lock()
+	defer s.books.mu.Unlock()
+	var latest []payoutView
+	for i, k := range s.books.book {
+		view.PayoutTotal += int(k.payouts.count)
+		for place := k.payouts.count; place > 0 && k.payouts.count-place < pageRowsMax; place-- {
+			latest = append(latest, s.books.viewPayout(i, place-1))
+		}
+	}
+	slices.SortStableFunc(latest, func(a, b payoutView) int { return cmp.Compare(b.created, a.created) })
+	return latest[:min(len(latest), pageRowsMax)]
+}
+
+// newPayoutRow tells a payout and its fate.
+func newPayoutRow(v payoutView) payoutRow {
+	row := payoutRow{
+		Acquirer: acquirerNames[v.acquirer], ID: v.id.String(), Key: v.key, EndToEndID: v.endToEndID.String(), Amount: v.amount,
+		Created: inBrasilia(time.UnixMilli(v.created)), Open: v.status == payoutProcessing,
+		Returned: v.amount - v.left(), CanReturn: v.status == payoutSettled && v.left() > 0,
+	}
+	switch {
+	case v.status == payoutFailed:
+		row.Fate, row.Class, row.Why = "recusado", "late", v.failure.code+", "+v.failure.reason
+	case v.status == payoutSettled && v.left() == 0:
+		row.Fate, row.Class = "devolvido", "gone"
+	case v.status == payoutSettled:
+		row.Fate, row.Class = "liquidado", "paid"
+	default:
+		row.Fate, row.Class = "em processamento", "open"
+	}
+	return row
 }
 
 // ahead writes a span of time in days, hours, minutes and seconds.
