@@ -83,6 +83,16 @@ func (r *Router) Get(name string) (Acquirer, bool) {
 	return nil, false
 }
 
+// Judges returns the acquirers that tell of infractions, in the order of their priority.
+func (r *Router) Judges() (judges []Judge) {
+	for _, rt := range r.routes {
+		if j, ok := rt.Acquirer.(Judge); ok {
+			judges = append(judges, j)
+		}
+	}
+	return judges
+}
+
 // Created is a charge, where it was made, and how it got there.
 type Created struct {
 	Acquirer string

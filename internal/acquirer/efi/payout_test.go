@@ -156,12 +156,18 @@ func TestSendPayout(t *testing.T) {
 func TestSendPayoutOnce(t *testing.T) {
 	t.Parallel()
 	for name, drop := range map[string]func(c net.Conn){
-		"closed":            func(c net.Conn) { _ = c.Close() },
-		"reset":             func(c net.Conn) { tcp, _ := c.(*net.TCPConn); _ = tcp.SetLinger(0); _ = c.Close() },
-		"half an answer":    func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 201 Created\r\nContent-Len"); _ = c.Close() },
-		"half a body":       func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 201 Created\r\nContent-Length: 99\r\n\r\n{"); _ = c.Close() },
-		"no HTTP":           func(c net.Conn) { _, _ = io.WriteString(c, "hello\r\n\r\n"); _ = c.Close() },
-		"told to come back": func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"); _ = c.Close() },
+		"closed":         func(c net.Conn) { _ = c.Close() },
+		"reset":          func(c net.Conn) { tcp, _ := c.(*net.TCPConn); _ = tcp.SetLinger(0); _ = c.Close() },
+		"half an answer": func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 201 Created\r\nContent-Len"); _ = c.Close() },
+		"half a body": func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 201 Created\r\nContent-Length: 99\r\n\r\n{")
+			_ = c.Close()
+		},
+		"no HTTP": func(c net.Conn) { _, _ = io.WriteString(c, "hello\r\n\r\n"); _ = c.Close() },
+		"told to come back": func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+			_ = c.Close()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
