@@ -28,6 +28,11 @@ func (s *Simulator) newHandler() http.Handler {
 		"POST /sim/pix/payouts/{id}/fail":   s.controlPayout(s.failPayout),
 		"POST /sim/pix/payouts/{id}/return": s.controlPayout(s.returnPayout),
 
+		"POST /sim/med":             s.controlOpenInfraction,
+		"POST /sim/med/{id}/accept": s.controlDecide(infractionAccepted),
+		"POST /sim/med/{id}/reject": s.controlDecide(infractionRejected),
+		"POST /sim/med/{id}/cancel": s.controlDecide(infractionCancelled),
+
 		"GET /sim/faults":    s.controlListFaults,
 		"POST /sim/faults":   s.controlAddFault,
 		"DELETE /sim/faults": s.controlClearFaults,
@@ -208,6 +213,12 @@ func errorOf(err error) error {
 		return meaning(fault.Conflict, "payout_not_settled", "only a payout that was settled can be returned")
 	case errors.Is(err, errReturnTooMuch):
 		return meaning(fault.Unprocessable, "return_too_large", "the return is more than what is left of the payout")
+	case errors.Is(err, errNoInfraction):
+		return meaning(fault.NotFound, "", "no acquirer has an infraction with this id")
+	case errors.Is(err, errInfractionClosed):
+		return meaning(fault.Conflict, "infraction_closed", "the infraction was accepted, rejected or cancelled before")
+	case errors.Is(err, errClaimTooMuch):
+		return meaning(fault.Unprocessable, "claim_too_large", "the amount is more than the payment")
 	case errors.Is(err, errNotActive):
 		return meaning(fault.Conflict, "charge_not_active", "the charge was paid or removed before")
 	case errors.Is(err, errRemoved):

@@ -75,7 +75,7 @@ func (a *acquirer) settle(id string) error {
 // failureReasons are codes of the payment network, with what they mean.
 var failureReasons = map[string]string{
 	"AB03": "Liquidação interrompida por tempo esgotado no SPI",
-	"AB09": "Erro no participante do usuário recebedor",
+	"AB09": "Erro no banco do usuário recebedor",
 	"AC03": "Agência ou conta do usuário recebedor inexistente ou inválida",
 	"AC06": "Conta do usuário recebedor bloqueada",
 	"AC07": "Conta do usuário recebedor encerrada",
@@ -83,7 +83,7 @@ var failureReasons = map[string]string{
 	"AG03": "Tipo de transação não suportado pelo usuário recebedor",
 	"AM02": "Valor superior ao limite da conta do usuário recebedor",
 	"BE01": "CPF ou CNPJ não é do titular da conta do usuário recebedor",
-	"DS04": "Ordem rejeitada pelo participante do usuário recebedor",
+	"DS04": "Ordem rejeitada pelo banco do usuário recebedor",
 	"ED05": "Erro no processamento da liquidação",
 }
 
