@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -51,7 +52,14 @@ type env struct {
 	stderr io.Writer
 }
 
+// heapGrowth is by how many per cent the heap grows before it is collected. What lives in it is a few megabytes, so that
+// memory is cheap here: Go's own 100 would collect it four times as often, for a tenth of all the server's time.
+const heapGrowth = 400
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(heapGrowth)
+	}
 	// The second signal ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

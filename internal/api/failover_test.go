@@ -110,6 +110,23 @@ func TestFailoverSlow(t *testing.T) {
 	slow.test(t, testkit.Start(t, sqltest.SQLite(t)), 1)
 }
 
+// TestRefusedByAcquirer has alpha refuse a charge for its own sake: nobody else is asked, and key and external_id are free.
+func TestRefusedByAcquirer(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, s *testkit.Service) {
+		a := s.Account(t, "shop")
+		const body = `{"amount": 10, "external_id": "o-1"}`
+		s.World().Break(t, testkit.Fault{Target: "alpha", Operation: "charge.create", Kind: "reject"})
+		postCharge(t, s, a.Key, "key-refused", body).WantError(t, http.StatusUnprocessableEntity, "charge_failed")
+		if books := s.World().Books(t); len(books) > 0 {
+			t.Errorf("the banks have %+v", books)
+		}
+		s.Get(t, a.Key, "/v1/charges/ext:o-1").WantError(t, http.StatusNotFound, "NOT_FOUND")
+		s.World().Mend(t)
+		makeCharge(t, s, a.Key, "key-refused", body)
+	})
+}
+
 // TestNobodyThere has both acquirers away: the caller is told to repeat, and can.
 func TestNobodyThere(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ type Bank struct {
 	Router    *acquirer.Router
 	Simulated bool
 
-	secrets map[string]string    // the acquirers' own, by name
+	senders []callback.Sender    // who may send notifications
 	inside  *simulator.Simulator // nil unless it runs in this process
 	steps   []loop               // what it needs to be kept up
 }
@@ -61,7 +61,7 @@ func OpenBank(ctx context.Context, core *Core, store config.Store, serve config.
 }
 
 func openReal(c *clock.Clock, named []config.Acquirer) (*Bank, error) {
-	b := &Bank{secrets: map[string]string{}}
+	b := &Bank{}
 	var routes []acquirer.Route
 	for _, a := range named {
 		driver, err := openDriver(c, a)
@@ -69,7 +69,13 @@ func openReal(c *clock.Clock, named []config.Acquirer) (*Bank, error) {
 			return nil, fmt.Errorf("acquirer %s: %w", a.Name, err)
 		}
 		routes = append(routes, acquirer.Route{Acquirer: driver, Priority: a.Priority, Weight: a.Weight})
-		b.secrets[a.Name] = a.ClientSecret
+		sender := callback.Sender{Name: a.Name, Secret: a.ClientSecret}
+		if a.CallbackCA != "" {
+			if sender.Roots, err = readRoots(a.CallbackCA); err != nil {
+				return nil, fmt.Errorf("acquirer %s: callback_ca: %w", a.Name, err)
+			}
+		}
+		b.senders = append(b.senders, sender)
 	}
 	var err error
 	b.Router, err = acquirer.NewRouter(c, routes...)
@@ -85,6 +91,7 @@ func openDriver(c *clock.Clock, a config.Acquirer) (acquirer.Acquirer, error) {
 	case "efi":
 		return efi.New(efi.Config{
 			Name: a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key, Certificate: certificate,
+			WebhookMTLS: a.CallbackCA != "",
 		}, c)
 	case "bcb":
 		return bcb.New(bcb.Config{
@@ -175,7 +182,7 @@ func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
 
 // simulated reaches simulated acquirers by the same driver as real ones.
 func simulated(c *clock.Clock, accounts []simulator.Account) (*Bank, error) {
-	b := &Bank{Simulated: true, secrets: map[string]string{}}
+	b := &Bank{Simulated: true}
 	var routes []acquirer.Route
 	for _, a := range accounts {
 		driver, err := efi.New(efi.Config{Name: a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key}, c)
@@ -183,7 +190,7 @@ func simulated(c *clock.Clock, accounts []simulator.Account) (*Bank, error) {
 			return nil, err
 		}
 		routes = append(routes, acquirer.Route{Acquirer: driver, Priority: a.Priority})
-		b.secrets[a.Name] = a.ClientSecret
+		b.senders = append(b.senders, callback.Sender{Name: a.Name, Secret: a.ClientSecret})
 	}
 	var err error
 	b.Router, err = acquirer.NewRouter(c, routes...)
@@ -210,18 +217,18 @@ func ask(ctx context.Context, url string, into any) error {
 
 // register tells every acquirer where to send notifications, until each has taken it.
 func (b *Bank) register(base string) loop {
-	waiting := map[string]bool{}
-	for name := range b.secrets {
-		waiting[name] = true
+	waiting := map[string]string{} // paths by name
+	for _, s := range b.senders {
+		waiting[s.Name] = callback.Path(s.Name, s.Secret)
 	}
 	return loop{"webhooks", 5 * time.Second, func(ctx context.Context) (bool, error) {
 		var failed error
-		for name := range waiting {
+		for name, path := range waiting {
 			at, ok := b.Router.Get(name)
 			if !ok {
 				continue
 			}
-			if err := at.SetWebhook(ctx, base+callback.Path(name, b.secrets[name])); err != nil {
+			if err := at.SetWebhook(ctx, base+path); err != nil {
 				failed = errors.Join(failed, err)
 				continue
 			}
@@ -229,6 +236,16 @@ func (b *Bank) register(base string) loop {
 		}
 		return false, failed
 	}}
+}
+
+// asksCertificates returns an acquirer whose notifications must show a certificate, or "".
+func (b *Bank) asksCertificates() string {
+	for _, s := range b.senders {
+		if s.Roots != nil {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 // Page returns where a person can pay simulated charges, or "" when the banks are real.
@@ -280,7 +297,7 @@ func CancelCharge(ctx context.Context, core *Core, store config.Store, serve con
 	if err != nil {
 		return "", err
 	}
-	c, err := core.charges(bank, idempotency.New(core.DB, core.Clock, 0), log).Cancel(ctx, public)
+	c, err := core.charges(bank, idempotency.New(core.DB, core.Clock, 0), log, nil).Cancel(ctx, public)
 	return string(c.Status), err
 }
 

@@ -130,12 +130,24 @@ func TestCallbacks(t *testing.T) {
 		tell(t, s, alpha, said).Want(t, http.StatusOK)
 		want("repeated", "paid", "10.00")
 
+		short := makeCharge(t, s, other.Key, "key-short")
+		tell(t, s, alpha, notice([3]string{w.Pay(t, testkit.Payment{CopyPaste: short.Pix.CopyPaste, Amount: "4.00", Callback: testkit.Lost}), short.TxID, "10.00"}))
+		if got := available(t, s, other.Key); got != "4.00" {
+			t.Errorf("a short payment: %s is available", got)
+		}
+
 		rec := httptest.NewRecorder()
 		s.Server.Admin().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 		for _, line := range []string{
 			`ponte_acquirer_notices_total{acquirer="alpha",what="too_large"} 1`,
 			`ponte_acquirer_notices_total{acquirer="alpha",what="unreadable"} 2`,
-			`ponte_acquirer_notices_total{acquirer="alpha",what="hint"} 11`,
+			`ponte_acquirer_notices_total{acquirer="alpha",what="hint"} 12`,
+			`ponte_acquirer_notices_total{acquirer="alpha",what="unknown"} 5`,
+			`ponte_acquirer_notices_total{acquirer="alpha",what="foreign"} 2`,
+			`ponte_acquirer_notices_total{acquirer="alpha",what="settled"} 1`,
+			`ponte_acquirer_notices_total{acquirer="alpha",what="duplicate"} 2`,
+			`ponte_acquirer_notices_total{acquirer="alpha",what="wrong_amount"} 1`,
+			`ponte_acquirer_notices_total{acquirer="beta",what="foreign"} 2`,
 			`ponte_acquirer_notices_total{acquirer="beta",what="hint"} 2`,
 			`ponte_http_requests_total{route="none",status="404"} 2`,
 		} {

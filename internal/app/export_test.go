@@ -39,5 +39,10 @@ func Loop(ctx context.Context, c *clock.Clock, log *slog.Logger, step func(conte
 
 // CallbackPath returns where an acquirer's notifications arrive.
 func (b *Bank) CallbackPath(acquirer string) string {
-	return callback.Path(acquirer, b.secrets[acquirer])
+	for _, s := range b.senders {
+		if s.Name == acquirer {
+			return callback.Path(s.Name, s.Secret)
+		}
+	}
+	return ""
 }

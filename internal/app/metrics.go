@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/payout"
@@ -121,6 +122,9 @@ func (m *metrics) observe(s *httpkit.Scope, took time.Duration) {
 
 // notified counts a notification.
 func (m *metrics) notified(acquirer, what string) { m.notices.WithLabelValues(acquirer, what).Inc() }
+
+// heard counts what became of a notification.
+func (m *metrics) heard(acquirer string, v charge.Verdict) { m.notified(acquirer, string(v)) }
 
 // handler serves the admin listener.
 func (m *metrics) handler() http.Handler {

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -62,12 +63,12 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Se
 		IDs: core.IDs, Clock: core.Clock, Log: log,
 		Ready: s.node.Ready, Spelling: api.Spelling, Observe: s.metrics.observe, Proxies: serve.TrustedProxy,
 	}
-	once := idempotency.New(core.DB, core.Clock, 0)
-	charges, payouts := core.charges(bank, once, log), core.payouts(bank, once, log)
+	once := idempotency.New(core.DB, core.Clock, serve.KeyRetention)
+	charges, payouts := core.charges(bank, once, log, s.metrics.heard), core.payouts(bank, once, log)
 	v1 := api.New(api.Services{
 		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
 	})
-	told := callback.New(bank.secrets, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
+	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, callback.Prefix) {
 			told.ServeHTTP(w, r)
@@ -160,6 +161,12 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 	secure, err := newTLS(ctx, store, s.config, s.log)
 	if err != nil {
 		return err
+	}
+	if name := s.bank.asksCertificates(); name != "" {
+		if secure == nil {
+			return fmt.Errorf("acquirer %s: callback_ca needs --tls-cert or --acme-domain: a proxy hides who calls", name)
+		}
+		secure.ClientAuth = tls.RequestClientCert // only some callers have one, and [callback.Handler] looks at it
 	}
 	listener, err := listen(ctx, s.config.Listen)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -88,13 +87,9 @@ func newACME(ctx context.Context, store config.Store, c config.Serve, log *slog.
 		issuer.CA = c.ACMECA
 	}
 	if c.ACMERoots != "" {
-		pem, err := os.ReadFile(c.ACMERoots)
-		if err != nil {
+		var err error
+		if issuer.TrustedRoots, err = readRoots(c.ACMERoots); err != nil {
 			return nil, fmt.Errorf("--acme-roots: %w", err)
-		}
-		issuer.TrustedRoots = x509.NewCertPool()
-		if !issuer.TrustedRoots.AppendCertsFromPEM(pem) {
-			return nil, errors.New("--acme-roots: no certificate in it")
 		}
 	}
 	magic.Issuers = []certmagic.Issuer{certmagic.NewACMEIssuer(magic, issuer)}
@@ -105,6 +100,19 @@ func newACME(ctx context.Context, store config.Store, c config.Serve, log *slog.
 	t.MinVersion = tls.VersionTLS12
 	t.NextProtos = append([]string{"h2", "http/1.1"}, t.NextProtos...)
 	return t, nil
+}
+
+// readRoots reads certificates that vouch for others.
+func readRoots(path string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in it", path)
+	}
+	return roots, nil
 }
 
 // acmeLog writes what certmagic logs where everything else is logged.

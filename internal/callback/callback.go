@@ -5,6 +5,8 @@ package callback
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -33,9 +35,16 @@ func Path(acquirer, clientSecret string) string {
 	return Prefix + acquirer + "/" + hex.EncodeToString(mac.Sum(nil))
 }
 
+// Sender is an acquirer that may send notifications.
+type Sender struct {
+	Name   string
+	Secret string         // its own, from which its path is made
+	Roots  *x509.CertPool // who has to vouch for the certificate that it shows; nil when it need not show any
+}
+
 // Handler takes the notifications of several acquirers.
 type Handler struct {
-	paths map[string]string // acquirers by their paths
+	paths map[string]Sender // by their paths
 	to    Receivers
 	count func(acquirer, what string)
 }
@@ -46,20 +55,21 @@ type Receivers struct {
 	Payout func(acquirer, endToEndID, name string) bool // of money that was sent, or came back
 }
 
-// New returns a handler that passes hints on. secrets are the acquirers' own, by name; count is told what came.
-func New(secrets map[string]string, to Receivers, count func(acquirer, what string)) *Handler {
-	h := &Handler{paths: map[string]string{}, to: to, count: count}
-	for name, secret := range secrets {
-		h.paths[Path(name, secret)] = name
+// New returns a handler that passes hints on; count is told what came.
+func New(senders []Sender, to Receivers, count func(acquirer, what string)) *Handler {
+	h := &Handler{paths: map[string]Sender{}, to: to, count: count}
+	for _, s := range senders {
+		h.paths[Path(s.Name, s.Secret)] = s
 	}
 	return h
 }
 
 var (
-	errNoRoute = fault.New(fault.NotFound, "not_found", "there is no such route")
-	errMethod  = fault.New(fault.MethodNotAllowed, "", "use POST")
-	errTooBig  = fault.New(fault.TooLarge, "", "a notification is at most 1 MiB")
-	errBody    = fault.New(fault.Invalid, "", "the body must be a JSON object with a list named pix")
+	errNoRoute     = fault.New(fault.NotFound, "not_found", "there is no such route")
+	errMethod      = fault.New(fault.MethodNotAllowed, "", "use POST")
+	errCertificate = fault.New(fault.Forbidden, "", "a certificate of the acquirer is needed here")
+	errTooBig      = fault.New(fault.TooLarge, "", "a notification is at most 1 MiB")
+	errBody        = fault.New(fault.Invalid, "", "the body must be a JSON object with a list named pix")
 )
 
 // ServeHTTP notes what a notification names and answers at once.
@@ -76,15 +86,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) take(r *http.Request) error {
 	// The standard appends /pix to the address that was registered.
-	name, ok := h.paths[strings.TrimSuffix(r.URL.Path, "/pix")]
-	switch {
-	case !ok:
+	sender, ok := h.paths[strings.TrimSuffix(r.URL.Path, "/pix")]
+	if !ok {
 		return errNoRoute
+	}
+	name := sender.Name
+	scope := httpkit.ScopeOf(r)
+	scope.Route, scope.Secret = Prefix+name, true
+	switch {
+	case !sender.isShown(r.TLS):
+		h.count(name, "no_certificate")
+		return errCertificate
 	case r.Method != http.MethodPost:
 		return errMethod
 	}
-	scope := httpkit.ScopeOf(r)
-	scope.Route, scope.Secret = Prefix+name, true
 	body, err := io.ReadAll(io.LimitReader(r.Body, bodyBytesMax+1))
 	switch {
 	case err != nil:
@@ -127,6 +142,24 @@ func (h *Handler) pass(name string, n *notice) string {
 		return "dropped" // the lists find it
 	}
 	return "hint"
+}
+
+// isShown reports whether a connection shows the certificate that the sender must have.
+func (s Sender) isShown(connection *tls.ConnectionState) bool {
+	if s.Roots == nil {
+		return true
+	}
+	if connection == nil || len(connection.PeerCertificates) == 0 {
+		return false
+	}
+	between := x509.NewCertPool()
+	for _, c := range connection.PeerCertificates[1:] {
+		between.AddCert(c)
+	}
+	_, err := connection.PeerCertificates[0].Verify(x509.VerifyOptions{
+		Roots: s.Roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return err == nil
 }
 
 // typePayout is what a notification says of money that we sent.

@@ -2,6 +2,7 @@ package callback_test
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/callback"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/testkit"
 )
 
 const secret = "the acquirer's own"
@@ -38,16 +41,20 @@ func take(method, path, body string, room int) taken {
 			return true
 		}
 	}
-	h := callback.New(map[string]string{"alpha": secret, "beta": "another"}, callback.Receivers{Charge: hint(""), Payout: hint("payout ")}, func(acquirer, what string) { got.counts = append(got.counts, acquirer+" "+what) })
+	h := callback.New([]callback.Sender{{Name: "alpha", Secret: secret}, {Name: "beta", Secret: "another"}},
+		callback.Receivers{Charge: hint(""), Payout: hint("payout ")}, func(acquirer, what string) { got.counts = append(got.counts, acquirer+" "+what) })
+	rec := httptest.NewRecorder()
+	newFrame().Wrap(h).ServeHTTP(rec, httptest.NewRequest(method, path, strings.NewReader(body)))
+	got.status, got.allow = rec.Code, rec.Header().Get("Allow")
+	return got
+}
+
+func newFrame() *httpkit.Frame {
 	c := clock.New(nil)
-	frame := &httpkit.Frame{
+	return &httpkit.Frame{
 		IDs: id.NewGenerator(c.Now, rand.Reader), Clock: c, Log: slog.New(slog.DiscardHandler), Ready: func() error { return nil },
 		Spelling: func(string) httpkit.Spelling { return httpkit.Lower },
 	}
-	rec := httptest.NewRecorder()
-	frame.Wrap(h).ServeHTTP(rec, httptest.NewRequest(method, path, strings.NewReader(body)))
-	got.status, got.allow = rec.Code, rec.Header().Get("Allow")
-	return got
 }
 
 const one = `{"pix":[{"endToEndId":"E90000099202611150418Ek5ZVqnbW7s","txid":"t1","valor":"10.00"}]}`
@@ -146,4 +153,57 @@ func FuzzBody(f *testing.F) {
 			t.Errorf("%q: %+v", body, got)
 		}
 	})
+}
+
+// An acquirer that has to show a certificate is heard only with one that its own authority vouches for.
+func TestCertificate(t *testing.T) {
+	t.Parallel()
+	until := testkit.Real.Real().Add(time.Hour)
+	own, stranger, site := testkit.NewCertificate(t, t.TempDir(), until), testkit.NewCertificate(t, t.TempDir(), until), testkit.NewCertificate(t, t.TempDir(), until)
+	var counts []string
+	h := callback.New([]callback.Sender{{Name: "alpha", Secret: secret, Roots: own.Pool}, {Name: "beta", Secret: secret}},
+		callback.Receivers{Charge: func(string, string, string) bool { return true }},
+		func(acquirer, what string) { counts = append(counts, acquirer+" "+what) })
+	server := httptest.NewUnstartedServer(newFrame().Wrap(h))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair(t, site)}, ClientAuth: tls.RequestClientCert} //nolint:gosec // versions do not matter here
+	server.StartTLS()
+	defer server.Close()
+	for _, c := range []struct {
+		name, acquirer string
+		shown          []tls.Certificate
+		status         int
+	}{
+		{"none", "alpha", nil, 403},
+		{"a stranger's", "alpha", []tls.Certificate{pair(t, stranger)}, 403},
+		{"its own", "alpha", []tls.Certificate{pair(t, own)}, 200},
+		{"none, and none is asked for", "beta", nil, 200},
+		{"a stranger's, and none is asked for", "beta", []tls.Certificate{pair(t, stranger)}, 200},
+	} {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: site.Pool, Certificates: c.shown}}} //nolint:gosec // as above
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+callback.Path(c.acquirer, secret), strings.NewReader(one))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		client.CloseIdleConnections()
+		if answer.StatusCode != c.status {
+			t.Errorf("%s: answered %d, want %d", c.name, answer.StatusCode, c.status)
+		}
+	}
+	if want := []string{"alpha no_certificate", "alpha no_certificate", "alpha hint", "beta hint", "beta hint"}; !slices.Equal(counts, want) {
+		t.Errorf("counted %q", counts)
+	}
+}
+
+func pair(t *testing.T, c testkit.Certificate) tls.Certificate {
+	t.Helper()
+	p, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

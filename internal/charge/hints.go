@@ -22,6 +22,17 @@ func (h hint) From() string { return h.acquirer }
 // What returns what may be logged.
 func (h hint) What() string { return h.endToEndID }
 
+// Verdict is what became of a notification once its acquirer was asked about the payment.
+type Verdict string
+
+const (
+	Settled     Verdict = "settled"      // it paid its charge
+	Duplicate   Verdict = "duplicate"    // it was credited before
+	WrongAmount Verdict = "wrong_amount" // it was credited, and is not what the charge asked for
+	Foreign     Verdict = "foreign"      // it is not for this acquirer, this key or any charge of ours: listed, if it exists
+	Unknown     Verdict = "unknown"      // its acquirer knows of no such payment: forged
+)
+
 // Hint notes a notification and reports whether there was room. What is lost is found by [Service.Reconcile].
 func (s *Service) Hint(acquirer, endToEndID, txid string) bool {
 	return s.hints.Add(hint{acquirer, endToEndID, txid})
@@ -29,33 +40,40 @@ func (s *Service) Hint(acquirer, endToEndID, txid string) bool {
 
 // FollowHints looks up the notifications that are due.
 func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
-	return s.hints.Follow(ctx, s.followHint)
+	return s.hints.Follow(ctx, func(ctx context.Context, h hint) error {
+		verdict, err := s.judge(ctx, h)
+		if err == nil {
+			s.Heard(h.acquirer, verdict)
+		}
+		return err
+	})
 }
 
-func (s *Service) followHint(ctx context.Context, h hint) error {
+// judge asks the acquirer about what it is said to have.
+func (s *Service) judge(ctx context.Context, h hint) (Verdict, error) {
 	c, err := s.byTxID(ctx, h.txid)
 	switch {
 	case err == nil && c.Acquirer == h.acquirer:
 		return s.look(ctx, &c, h.endToEndID)
 	case err == nil:
-		return nil // not for this acquirer to say
+		return Foreign, nil // not for this acquirer to say
 	case !errors.Is(err, sqldb.ErrNoRows):
-		return err
+		return "", err
 	}
 	at, ok := s.Router.Get(h.acquirer)
 	if !ok {
-		return nil
+		return Foreign, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, acquirer.TryTimeMax)
 	defer cancel()
 	p, err := at.GetPayment(asking, h.endToEndID)
 	if errors.Is(err, acquirer.ErrNotFound) {
-		return nil // forged, or not ours
+		return Unknown, nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	return s.match(ctx, h.acquirer, &p)
+	return Foreign, s.match(ctx, h.acquirer, &p)
 }
 
 // byTxID returns the charge that an acquirer knows by a txid, or [sqldb.ErrNoRows]. The case does not matter.

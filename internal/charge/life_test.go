@@ -3,14 +3,18 @@ package charge_test
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 )
 
 // end is how a life of a charge of 10.00 ends.
@@ -154,4 +158,39 @@ func (n *node) check(c charge.Charge, want end) {
 	if wasPaid := want.paid > 0; wasPaid == now.PaidAt.IsZero() {
 		n.t.Errorf("paid at %v", now.PaidAt)
 	}
+}
+
+// Two servers release the money of two accounts at once: each charge's once, and an account's together.
+func TestReleaseRace(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		w := newWorld(t)
+		n, other := w.node(db), w.node(db)
+		const charges = 12
+		var owners []account.Account
+		for range 2 {
+			owner := n.account("release_delay=24h")
+			owners = append(owners, owner)
+			for range charges {
+				c := n.create(owner, 1000)
+				n.hear(c, n.pay(c.TxID, 1000))
+			}
+		}
+		w.advance(24 * time.Hour)
+		var both sync.WaitGroup
+		for _, one := range []*node{n, other} {
+			both.Go(func() {
+				if _, err := one.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+		for _, owner := range owners {
+			if diff := cmp.Diff(has(charges*1000), n.balance(owner.ID)); diff != "" {
+				t.Error(diff)
+			}
+		}
+		n.audit()
+	})
 }

@@ -73,7 +73,8 @@ func (s *Service) match(ctx context.Context, name string, p *acquirer.Payment) e
 		return nil
 	}
 	// Its charge knows the key that it must have been paid to.
-	return s.look(ctx, &c, p.EndToEndID)
+	_, err = s.look(ctx, &c, p.EndToEndID)
+	return err
 }
 
 // settledName names a payment as far as it has come.

@@ -36,6 +36,9 @@ type Services struct {
 	Router   *acquirer.Router
 	Log      *slog.Logger
 	Render   func(*Charge) ([]byte, error) // the charge as an event shows it
+
+	// Heard is told what became of each notification; nil for nobody.
+	Heard func(acquirer string, v Verdict)
 }
 
 // Service creates charges and follows them.
@@ -51,6 +54,9 @@ type Service struct {
 
 // New returns the service.
 func New(s Services) *Service {
+	if s.Heard == nil {
+		s.Heard = func(string, Verdict) {}
+	}
 	return &Service{Services: s, hints: inquiry.NewHints[hint](s.Clock, s.Log)}
 }
 
@@ -75,7 +81,7 @@ var errPostback = fault.New(fault.Invalid, "postback_url_not_registered", "postb
 func (s *Service) Create(ctx context.Context, r Request) (Charge, idempotency.Outcome, error) {
 	c, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
 		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /charges", Key: r.Key, Hash: r.Hash,
-		Kind: "charge", ExternalID: r.ExternalID,
+		Kind: "charge", ExternalID: r.ExternalID, Any: selectAnyClaim,
 	}, func(ctx context.Context) (idempotency.Found[Charge], error) {
 		return s.claimed(ctx, &r)
 	}, func(ctx context.Context, claim idempotency.Claim) (Charge, error) {

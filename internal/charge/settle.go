@@ -25,50 +25,60 @@ func (s *Service) Check(ctx context.Context, c *Charge) error {
 	one := *c
 	return s.looks.Join(ctx, c.TxID, func() error {
 		// Whoever asked first may go away; the others still want the answer.
-		return s.look(context.WithoutCancel(ctx), &one, "")
+		_, err := s.look(context.WithoutCancel(ctx), &one, "")
+		return err
 	})
 }
 
 // look asks the charge's acquirer how it stands and follows it there. It is the only way money comes in: notifications,
 // reads, sweeps and lists all end here. A payment that somebody spoke of is asked for by its own name when the acquirer
-// does not show it with the charge; "" for none.
-func (s *Service) look(ctx context.Context, c *Charge, endToEndID string) error {
+// does not show it with the charge, and the verdict is about that one; "" for none.
+func (s *Service) look(ctx context.Context, c *Charge, endToEndID string) (Verdict, error) {
 	at, ok := s.Router.Get(c.Acquirer)
 	if !ok {
-		return fmt.Errorf("charge: no acquirer %q is configured", c.Acquirer)
+		return "", fmt.Errorf("charge: no acquirer %q is configured", c.Acquirer)
 	}
-	seen, err := ask(ctx, at, c.TxID, endToEndID)
+	seen, stray, err := ask(ctx, at, c.TxID, endToEndID)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return s.follow(ctx, c, &seen)
+	verdict, err := s.follow(ctx, c, &seen, endToEndID)
+	if stray {
+		verdict = Foreign
+	}
+	return verdict, err
 }
 
-func ask(ctx context.Context, at acquirer.Acquirer, txid, endToEndID string) (acquirer.Charge, error) {
+// ask returns a charge as its acquirer shows it, with the payment that somebody spoke of if it is the charge's. A stray one
+// exists and is another's.
+func ask(ctx context.Context, at acquirer.Acquirer, txid, endToEndID string) (seen acquirer.Charge, stray bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, acquirer.TryTimeMax)
 	defer cancel()
-	seen, err := at.GetCharge(ctx, txid)
+	seen, err = at.GetCharge(ctx, txid)
 	if err != nil && !errors.Is(err, acquirer.ErrNotFound) { // not found is an answer: it has no payments
-		return acquirer.Charge{}, err
+		return seen, false, err
 	}
 	shown := slices.ContainsFunc(seen.Payments, func(p acquirer.Payment) bool { return p.EndToEndID == endToEndID })
 	if endToEndID == "" || shown {
-		return seen, nil
+		return seen, false, nil
 	}
 	p, err := at.GetPayment(ctx, endToEndID)
 	switch {
 	case errors.Is(err, acquirer.ErrNotFound): // forged, or not there yet
 	case err != nil:
-		return acquirer.Charge{}, err
+		return seen, false, err
 	case strings.EqualFold(p.TxID, txid):
 		seen.Payments = append(seen.Payments, p)
+	default:
+		stray = true
 	}
-	return seen, nil
+	return seen, stray, nil
 }
 
 // follow applies what an acquirer says about a charge: payments first, oldest first, with what was given back of them,
-// then removal.
-func (s *Service) follow(ctx context.Context, c *Charge, seen *acquirer.Charge) error {
+// then removal. The verdict is about the payment that somebody spoke of.
+func (s *Service) follow(ctx context.Context, c *Charge, seen *acquirer.Charge, spokenOf string) (Verdict, error) {
+	verdict := Unknown
 	slices.SortFunc(seen.Payments, func(a, b acquirer.Payment) int {
 		return cmp.Or(a.PaidAt.Compare(b.PaidAt), cmp.Compare(a.EndToEndID, b.EndToEndID))
 	})
@@ -81,34 +91,42 @@ func (s *Service) follow(ctx context.Context, c *Charge, seen *acquirer.Charge) 
 		case p.Key != "" && seen.Key != "" && !strings.EqualFold(p.Key, seen.Key):
 			why = "it was paid to another key than its charge's"
 		}
+		this, err := Foreign, error(nil)
 		if why != "" {
-			if err := s.unmatched(ctx, c.Acquirer, p, why); err != nil {
-				return err
-			}
-			continue
+			err = s.unmatched(ctx, c.Acquirer, p, why)
+		} else {
+			this, err = s.receive(ctx, c, p)
 		}
-		if err := s.receive(ctx, c, p); err != nil {
-			return err
+		if err != nil {
+			return "", err
+		}
+		if p.EndToEndID == spokenOf {
+			verdict = this
 		}
 	}
 	if seen.Status == acquirer.ChargeRemoved || seen.Status == acquirer.ChargeRemovedByAcquirer {
-		return s.move(ctx, c, cancel)
+		return verdict, s.move(ctx, c, cancel)
 	}
-	return nil
+	return verdict, nil
 }
 
 // receive credits a payment once and follows what was given back of it. What it is, the charge's own or an inflow, never
 // changes: a charge keeps the payment that paid it.
-func (s *Service) receive(ctx context.Context, c *Charge, p *acquirer.Payment) error {
+func (s *Service) receive(ctx context.Context, c *Charge, p *acquirer.Payment) (verdict Verdict, err error) {
 	returned, sum := returnedOf(p)
-	err := s.retry(ctx, c, func() error {
+	err = s.retry(ctx, c, func() (err error) {
+		verdict = Settled
 		switch {
 		case c.EndToEndID == p.EndToEndID:
-			return nil // credited
-		case c.EndToEndID != "" || p.Amount < c.Amount:
-			return s.credit(ctx, c, p) // a second one, or too small
+			verdict = Duplicate
+			return nil
+		case c.EndToEndID != "" || p.Amount < c.Amount: // a second one, or too small
+			verdict, err = s.credit(ctx, c, p)
+			return err
 		case c.Status == Pending && sum >= p.Amount:
 			return s.refundUnseen(ctx, c, p)
+		case p.Amount > c.Amount:
+			verdict = WrongAmount
 		}
 		return s.pay(ctx, c, p)
 	})
@@ -118,7 +136,7 @@ func (s *Service) receive(ctx context.Context, c *Charge, p *acquirer.Payment) e
 	if err == nil {
 		s.settled.Add(settledName(c.Acquirer, p))
 	}
-	return err
+	return verdict, err
 }
 
 // returnedOf returns what was given back of a payment, and how much that is.
@@ -150,11 +168,8 @@ func (s *Service) pay(ctx context.Context, c *Charge, p *acquirer.Payment) error
 		paid.ReleaseAt, target = now.Add(settings.ReleaseDelay), ledger.Pending
 	}
 	err = s.apply(ctx, &paid, pay, func(ctx context.Context, tx *ledger.Tx, r rule) error {
-		err := guard(tx.Exec(ctx, updatePaid, string(r.to), paid.EndToEndID, paid.PaidAt.UnixMicro(), int64(paid.Fee), stored(paid.ReleaseAt),
-			int64(c.Account), c.ID, string(r.from)))
-		if err != nil {
-			return err
-		}
+		tx.Guard(ctx, errMoved, updatePaid, string(r.to), paid.EndToEndID, paid.PaidAt.UnixMicro(), int64(paid.Fee), stored(paid.ReleaseAt),
+			int64(c.Account), c.ID, string(r.from))
 		return tx.Post(ctx, paid.transfers(target, p.Amount-c.Amount)...)
 	})
 	if err == nil {
@@ -194,11 +209,11 @@ func (c *Charge) waiting() money.BRL {
 }
 
 // credit posts money that the charge did not ask for as an inflow of its own.
-func (s *Service) credit(ctx context.Context, c *Charge, p *acquirer.Payment) error {
+func (s *Service) credit(ctx context.Context, c *Charge, p *acquirer.Payment) (Verdict, error) {
 	if posted, err := s.Ledger.IsPosted(ctx, c.Account, ledger.KindInflow, p.EndToEndID); err != nil || posted {
-		return err
+		return Duplicate, err
 	}
-	return s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+	return WrongAmount, s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
 		return tx.Post(ctx, inflow(c, p.EndToEndID, p.Amount))
 	})
 }
@@ -214,7 +229,8 @@ func inflow(c *Charge, endToEndID string, amount money.BRL) *ledger.Transfer {
 // [Service.giveBack] knows it.
 func (s *Service) refundUnseen(ctx context.Context, c *Charge, p *acquirer.Payment) error {
 	err := s.apply(ctx, c, refund, func(ctx context.Context, tx *ledger.Tx, r rule) error {
-		return guard(tx.Exec(ctx, updateRefundedUnseen, string(r.to), int64(p.Amount), p.EndToEndID, int64(c.Account), c.ID, string(r.from)))
+		tx.Guard(ctx, errMoved, updateRefundedUnseen, string(r.to), int64(p.Amount), p.EndToEndID, int64(c.Account), c.ID, string(r.from))
+		return nil
 	})
 	if err == nil {
 		c.EndToEndID, c.Refunded = p.EndToEndID, p.Amount
@@ -234,10 +250,7 @@ func (s *Service) giveBack(ctx context.Context, c *Charge, p *acquirer.Payment, 
 			return err
 		}
 		write := func(ctx context.Context, tx *ledger.Tx, to State) error {
-			err := guard(tx.Exec(ctx, updateRefunded, string(to), int64(c.Refunded+r.Amount), int64(c.Account), c.ID, string(c.Status), int64(c.Refunded)))
-			if err != nil {
-				return err
-			}
+			tx.Guard(ctx, errMoved, updateRefunded, string(to), int64(c.Refunded+r.Amount), int64(c.Account), c.ID, string(c.Status), int64(c.Refunded))
 			return tx.Post(ctx, debit)
 		}
 		var err error
@@ -262,7 +275,8 @@ func (s *Service) giveBack(ctx context.Context, c *Charge, p *acquirer.Payment, 
 func (s *Service) move(ctx context.Context, c *Charge, on trigger) error {
 	err := s.retry(ctx, c, func() error {
 		return s.apply(ctx, c, on, func(ctx context.Context, tx *ledger.Tx, r rule) error {
-			return guard(tx.Exec(ctx, updateStatus, string(r.to), int64(c.Account), c.ID, string(r.from)))
+			tx.Guard(ctx, errMoved, updateStatus, string(r.to), int64(c.Account), c.ID, string(r.from))
+			return nil
 		})
 	})
 	if _, refused := errors.AsType[*TransitionError](err); refused {
@@ -299,14 +313,6 @@ func (s *Service) apply(ctx context.Context, c *Charge, on trigger, write func(c
 
 // errMoved says that the charge was no longer in the state it was read in.
 var errMoved = errors.New("charge: it has moved")
-
-// guard turns an update that hit nothing into errMoved.
-func guard(rows int64, err error) error {
-	if err == nil && rows == 0 {
-		return errMoved
-	}
-	return err
-}
 
 const movesMax = 5 // times that a charge may move under one decision
 

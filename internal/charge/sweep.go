@@ -1,9 +1,11 @@
 package charge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +50,7 @@ func (s *Service) expire(ctx context.Context, d dueCharges, silent *inquiry.Sile
 	var ended atomic.Int64
 	err = inquiry.Each(due, func(c *Charge) error {
 		if !silent.Has(c.Acquirer) {
-			err := s.look(ctx, c, "")
+			_, err := s.look(ctx, c, "")
 			if err != nil {
 				silent.Note(c.Acquirer, err)
 				s.Log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked before expiry",
@@ -72,27 +74,44 @@ func (s *Service) Release(ctx context.Context) (did bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for i := range due { // one that cannot be released keeps nobody else from it
-		err = errors.Join(err, s.release(ctx, &due[i]))
+	slices.SortStableFunc(due, func(a, b Charge) int { return cmp.Compare(a.Account, b.Account) })
+	for from, i := 0, 1; i <= len(due); i++ {
+		if i == len(due) || due[i].Account != due[from].Account {
+			err = errors.Join(err, s.release(ctx, due[from:i])) // an account that fails keeps nobody else from it
+			from = i
+		}
 	}
 	return len(due) == sweepMax && err == nil, err
 }
 
-func (s *Service) release(ctx context.Context, c *Charge) error {
+// release makes the money of one account's charges available, in one transaction: they all take from the same balance.
+func (s *Service) release(ctx context.Context, due []Charge) error {
 	err := s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
-		if err := guard(tx.Exec(ctx, updateReleased, int64(c.Account), c.ID, c.ReleaseAt.UnixMicro())); err != nil {
-			return err
+		var posts []*ledger.Transfer
+		for i := range due {
+			c := &due[i]
+			tx.Guard(ctx, errMoved, updateReleased, int64(c.Account), c.ID, c.ReleaseAt.UnixMicro())
+			if c.waiting() > 0 {
+				posts = append(posts, &ledger.Transfer{
+					Account: c.Account, Amount: c.waiting().Amount(), Source: ledger.Pending, Target: ledger.Available,
+					Kind: kindRelease, Ref: c.ID, OnceKey: c.ID.String(),
+				})
+			}
 		}
-		if c.waiting() == 0 {
+		if len(posts) == 0 {
 			return nil
 		}
-		return tx.Post(ctx, &ledger.Transfer{
-			Account: c.Account, Amount: c.waiting().Amount(), Source: ledger.Pending, Target: ledger.Available,
-			Kind: kindRelease, Ref: c.ID, OnceKey: c.ID.String(),
-		})
+		return tx.Post(ctx, posts...)
 	})
-	if errors.Is(err, errMoved) || errors.Is(err, sqldb.ErrConflict) {
+	if err == nil || (!errors.Is(err, errMoved) && !errors.Is(err, sqldb.ErrConflict)) {
+		return err
+	}
+	if len(due) == 1 {
 		return nil // released
+	}
+	err = nil
+	for i := range due { // somebody else has released one of them
+		err = errors.Join(err, s.release(ctx, due[i:i+1]))
 	}
 	return err
 }

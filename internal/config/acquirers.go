@@ -25,6 +25,7 @@ type Acquirer struct {
 	Key              string `yaml:"key"`
 	Certificate      string `yaml:"certificate"`     // PEM or PKCS#12
 	CertificateKey   string `yaml:"certificate_key"` // PEM
+	CallbackCA       string `yaml:"callback_ca"`     // PEM; who vouches for the certificate that notifications must show
 	Priority         int    `yaml:"priority"`
 	Weight           int    `yaml:"weight"`
 }

@@ -84,6 +84,8 @@ type Serve struct {
 
 	SimulatorSettleAfter string `help:"How long after they were sent payouts settle by themselves in the simulator inside, or manual." default:"1s" placeholder:"DURATION" env:"PONTE_SIMULATOR_SETTLE_AFTER"`
 
+	KeyRetention time.Duration `help:"How long an Idempotency-Key is remembered." default:"168h" env:"PONTE_KEY_RETENTION"`
+
 	LogFormat    string        `help:"text or json." enum:"text,json" default:"text" env:"PONTE_LOG_FORMAT"`
 	LogLevel     slog.Level    `help:"debug, info, warn or error." default:"info" env:"PONTE_LOG_LEVEL"`
 	DrainTimeout time.Duration `help:"How long a stopping server waits for requests under way." default:"20s" env:"PONTE_DRAIN_TIMEOUT"`
@@ -95,7 +97,11 @@ func (s Serve) HasTLS() bool { return s.TLSCert != "" || len(s.ACMEDomain) > 0 }
 // HasAdmin reports whether there is an admin listener.
 func (s Serve) HasAdmin() bool { return s.AdminListen != "off" }
 
-const drainMax = 10 * time.Minute
+const (
+	drainMax        = 10 * time.Minute
+	keyRetentionMin = time.Hour            // or a client that tries again after an outage would be charged twice
+	keyRetentionMax = 366 * 24 * time.Hour // each key that is remembered is a row
+)
 
 // Validate refuses what cannot work or would put keys and money on an open wire.
 func (s Serve) Validate() error {
@@ -114,6 +120,8 @@ func (s Serve) Validate() error {
 		return fmt.Errorf("--listen %s would serve the API in plain text: give --tls-cert and --tls-key, or --acme-domain, or --trusted-proxy when a TLS proxy stands in front", s.Listen)
 	case s.DrainTimeout < 0 || s.DrainTimeout > drainMax:
 		return fmt.Errorf("--drain-timeout %v: want 0s to %v", s.DrainTimeout, drainMax)
+	case s.KeyRetention != 0 && (s.KeyRetention < keyRetentionMin || s.KeyRetention > keyRetentionMax):
+		return fmt.Errorf("--key-retention %v: want %v to %v", s.KeyRetention, keyRetentionMin, keyRetentionMax)
 	}
 	if s.TLSCert != "" {
 		if _, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey); err != nil {

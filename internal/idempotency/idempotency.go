@@ -48,6 +48,11 @@ type Request struct {
 	Hash       [sha256.Size]byte // of the body, by meaning
 	Kind       string            // of resource, such as charge: the scope of ExternalID
 	ExternalID string            // "" for none
+
+	// Any is a query that returns a row when anything may hold the key or the external_id: a resource, or a row of bound_key.
+	// Its arguments are the account, the key, the external_id and the route. Most requests are new, and with it they cost a
+	// single small look; "" looks for everything at once.
+	Any string
 }
 
 // Policy is how a family of routes refuses.
@@ -153,6 +158,15 @@ func answer[T any](
 ) (decision[T], error) {
 	if req.Key == "" && req.ExternalID == "" {
 		return decision[T]{outcome: Created}, nil
+	}
+	if req.Any != "" && !held.externalIDBusy {
+		_, err := sqldb.One(ctx, e.db, sqldb.Scalar[int64], req.Any, int64(req.Account), req.Key, req.ExternalID, req.Route)
+		switch {
+		case errors.Is(err, sqldb.ErrNoRows):
+			return decision[T]{outcome: Created}, nil
+		case err != nil:
+			return decision[T]{}, err
+		}
 	}
 	found, err := look(ctx)
 	if err != nil {

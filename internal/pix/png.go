@@ -4,17 +4,15 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/bits"
-
-	"rsc.io/qr/coding"
+	"slices"
 )
 
-// pngOf draws the code with one bit of grey a pixel.
+// pngOf draws a square of modules, of which each is a bit, with one bit of grey a pixel.
 //
 // Its compressed stream is written without a compressor. It has four symbols only: a white module (byte 255), a black
 // one (byte 0, which is also the "not filtered" before each line of pixels), "as in the line above" and the end. One
 // Huffman code fits them all, and the image gets smaller than the general compressor would make it.
-func pngOf(code *coding.Code) []byte {
-	side := code.Size + 2*qrQuietZone
+func pngOf(side int, modules []byte) []byte {
 	var header [13]byte
 	binary.BigEndian.PutUint32(header[0:], uint32(side*qrScale))
 	binary.BigEndian.PutUint32(header[4:], uint32(side*qrScale))
@@ -23,7 +21,7 @@ func pngOf(code *coding.Code) []byte {
 	png := make([]byte, 0, side*side/4+pngRest)
 	png = append(png, "\x89PNG\r\n\x1a\n"...)
 	png = appendChunk(png, "IHDR", func(b []byte) []byte { return append(b, header[:]...) })
-	png = appendChunk(png, "IDAT", func(b []byte) []byte { return appendPixels(b, code) })
+	png = appendChunk(png, "IDAT", func(b []byte) []byte { return appendPixels(b, side, modules) })
 	return appendChunk(png, "IEND", func(b []byte) []byte { return b })
 }
 
@@ -49,23 +47,25 @@ const (
 )
 
 // appendPixels appends all lines of pixels as a stream of zlib.
-func appendPixels(b []byte, code *coding.Code) []byte {
-	end := code.Size + qrQuietZone
-	line := 1 + qrQuietZone + end // bytes: the filter and the modules
+func appendPixels(b []byte, side int, modules []byte) []byte {
+	line := 1 + side // bytes: the filter and the modules
 	r := repeatOf(line)
 	w := bitWriter{bytes: append(b, 0x78, 0x01)} // deflate with a window of 32 KiB
 	w.writeHead(r)
 	sum := adler32{a: 1}
-	for y := -qrQuietZone; y < end; y++ {
+	for row := range slices.Chunk(modules, lineBytes(side)) {
 		// Of the modules' bytes the sum only needs how many are 255, and how far they are from the end of the line.
 		whites, distances := 0, 0
 		w.write(blackCode, blackBits)
-		for x := -qrQuietZone; x < end; x++ {
-			// Without a branch, which would be guessed wrongly every other time.
-			black := module(code, x, y)
-			w.write(uint64(black)*blackCode, whiteBits+black*(blackBits-whiteBits))
-			whites += 1 - black
-			distances += (1 - black) * (end - x)
+		for i, eight := range row {
+			s := &symbols[eight]
+			left := side - 8*i // modules from here to the end
+			if left < 8 {
+				s = symbolsOf(eight, left)
+			}
+			w.write(uint64(s.code), int(s.bits))
+			whites += int(s.whites)
+			distances += int(s.whites)*left - int(s.before)
 		}
 		for range r.times {
 			w.write(r.code, r.bits)
@@ -76,12 +76,36 @@ func appendPixels(b []byte, code *coding.Code) []byte {
 	return binary.BigEndian.AppendUint32(w.close(), sum.b<<16|sum.a)
 }
 
-// module returns 1 for a black module, and 0 for a white one or one of the quiet zone.
-func module(code *coding.Code, x, y int) int {
-	if x < 0 || x >= code.Size || y < 0 || y >= code.Size {
-		return 0
+// symbolRun is what some modules of a line become.
+type symbolRun struct {
+	code   uint16 // their symbols
+	bits   uint8  // of code
+	whites uint8  // among them
+	before uint8  // how many modules are before each of those, added up
+}
+
+// symbols are the runs of eight modules.
+var symbols = func() (all [256]symbolRun) {
+	for eight := range all {
+		all[eight] = *symbolsOf(byte(eight), 8)
 	}
-	return int(code.Bitmap[y*code.Stride+x/8]>>(7-x%8)) & 1
+	return all
+}()
+
+// symbolsOf returns what the n highest bits become.
+func symbolsOf(modules byte, n int) *symbolRun {
+	var s symbolRun
+	for i := range n {
+		if modules&(0x80>>i) != 0 {
+			s.code |= blackCode << s.bits
+			s.bits += blackBits
+		} else {
+			s.bits += whiteBits
+			s.whites++
+			s.before += uint8(i)
+		}
+	}
+	return &s
 }
 
 // repeat says how the first line of a row of modules becomes all of its lines.

@@ -37,7 +37,7 @@ func (db *DB) CommitFailed(ctx context.Context, sql string) error {
 		return err
 	}
 	defer conn.Release()
-	s := &pgSession{conn: conn.Conn(), begin: beginWrite}
+	s := &pgSession{conn: conn, begin: beginWrite}
 	if _, err := s.exec(ctx, sql, nil); err == nil {
 		return errors.New("the statement did not fail")
 	}
@@ -64,4 +64,15 @@ func (db *DB) Idle() bool {
 		return len(d.readers.slots) == 0 && !d.writer.isBusy()
 	}
 	return false
+}
+
+// ConvoyLeadsMax is how many convoys can be under way.
+const ConvoyLeadsMax = convoyLeadsMax
+
+// ConvoyInLine returns how many transactions wait to travel.
+func (db *DB) ConvoyInLine() int {
+	c := db.d.(*pgDriver).convoy
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting)
 }

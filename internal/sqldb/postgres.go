@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +27,9 @@ const (
 
 // pgDriver keeps a pool of connections with prepared statements, and one more for locks.
 type pgDriver struct {
-	pool  *pgxpool.Pool
-	locks *lockSession
+	pool   *pgxpool.Pool
+	locks  *lockSession
+	convoy *convoy
 }
 
 func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
@@ -57,7 +59,11 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 		pool.Close()
 		return nil, fmt.Errorf("sqldb: PostgreSQL does not answer: %w", pgError(err))
 	}
-	return &pgDriver{pool, &lockSession{config: config.ConnConfig.Copy(), timeMax: connectTimeMax}}, nil
+	return &pgDriver{
+		pool:   pool,
+		locks:  &lockSession{config: config.ConnConfig.Copy(), timeMax: connectTimeMax},
+		convoy: new(convoy),
+	}, nil
 }
 
 func (d *pgDriver) close() {
@@ -109,14 +115,16 @@ func (d *pgDriver) query(ctx context.Context, sql string, args []any, each func(
 }
 
 func (d *pgDriver) write(start, ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
-	conn, err := d.pool.Acquire(start)
-	if err != nil {
-		return pgError(err)
+	s := &pgSession{pool: d.pool, begin: beginWrite}
+	if err := s.connect(start); err != nil {
+		return err
 	}
 	// A connection that is released inside a transaction is closed by the pool: that is what a panic in f leads to.
-	defer conn.Release()
-	s := &pgSession{conn: conn.Conn(), begin: beginWrite}
-	err = tx.run(ctx, s, f)
+	defer s.release()
+	err := tx.run(ctx, s, f)
+	if err == nil && !s.started {
+		return d.convoy.commit(ctx, s) // f asked nothing
+	}
 	if err == nil {
 		err = s.commit(ctx)
 	}
@@ -127,54 +135,70 @@ func (d *pgDriver) write(start, ctx context.Context, tx *Tx, f func(context.Cont
 }
 
 func (d *pgDriver) read(ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
-	conn, err := d.pool.Acquire(ctx)
-	if err != nil {
-		return pgError(err)
+	s := &pgSession{pool: d.pool, begin: beginRead}
+	if err := s.connect(ctx); err != nil {
+		return err
 	}
-	defer conn.Release()
-	s := &pgSession{conn: conn.Conn(), begin: beginRead}
-	err = tx.run(ctx, s, f)
+	defer s.release()
+	err := tx.run(ctx, s, f)
 	s.rollback(ctx)
 	return err
 }
 
-// pgSession sends BEGIN with the first statement and what was queued with the next one, so that a transaction of
-// statements without answers is a single round trip, COMMIT included.
+// pgSession sends BEGIN with the first question and what was queued with the next one, so that a transaction of statements
+// without answers is a single round trip, COMMIT included.
 type pgSession struct {
-	conn    *pgx.Conn
+	pool    *pgxpool.Pool
+	conn    *pgxpool.Conn // nil while it waits for others, see convoy.go
 	begin   string
-	batch   *pgx.Batch // what waits to be sent; nil when nothing does
-	started bool       // BEGIN was sent
+	list    []statement // what waits to be sent
+	started bool        // BEGIN was sent
 }
 
-func (s *pgSession) queue(_ context.Context, sql string, args []any) error {
-	s.add(sql, args)
+// statement is one that waits to be sent.
+type statement struct {
+	sql       string
+	args      []any
+	otherwise error // what the transaction fails with unless the statement changes a row; nil means nothing
+}
+
+func (s *pgSession) queue(_ context.Context, sql string, args []any, otherwise error) error {
+	s.list = append(s.list, statement{sql, args, otherwise})
 	return nil
 }
 
-func (s *pgSession) add(sql string, args []any) {
-	s.start()
-	s.batch.Queue(sql, args...)
+func (s *pgSession) connect(ctx context.Context) (err error) {
+	s.conn, err = s.pool.Acquire(ctx)
+	return pgError(err)
+}
+
+func (s *pgSession) release() {
+	if s.conn != nil {
+		s.conn.Release()
+		s.conn = nil
+	}
 }
 
 // start makes BEGIN the first statement.
 func (s *pgSession) start() {
-	if s.batch == nil {
-		s.batch = &pgx.Batch{}
-	}
 	if !s.started {
 		s.started = true
-		s.batch.Queue(s.begin)
+		s.list = slices.Insert(s.list, 0, statement{sql: s.begin})
 	}
 }
 
 // send sends what waits and reads all answers but the last, which is the caller's to read.
 func (s *pgSession) send(ctx context.Context) (pgx.BatchResults, error) {
-	batch := s.batch
-	s.batch = nil
-	results := s.conn.SendBatch(ctx, batch)
-	for range batch.Len() - 1 {
-		if _, err := results.Exec(); err != nil {
+	s.start()
+	list := s.list
+	s.list = nil
+	batch := &pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(list))}
+	for i := range list {
+		batch.Queue(list[i].sql, list[i].args...)
+	}
+	results := s.conn.Conn().SendBatch(ctx, batch)
+	for i := range len(list) - 1 {
+		if err := list[i].read(results); err != nil {
 			_ = results.Close() // says the same again
 			return nil, err
 		}
@@ -182,8 +206,35 @@ func (s *pgSession) send(ctx context.Context) (pgx.BatchResults, error) {
 	return results, nil
 }
 
+// read reads the statement's answer.
+func (s *statement) read(results pgx.BatchResults) error {
+	tag, err := results.Exec()
+	if err == nil && s.otherwise != nil && tag.RowsAffected() == 0 {
+		err = &refusal{s.otherwise}
+	}
+	return err
+}
+
+// flush sends what waits and reads all answers.
+func (s *pgSession) flush(ctx context.Context) error {
+	s.start()
+	if len(s.list) == 0 {
+		return nil
+	}
+	last := s.list[len(s.list)-1]
+	results, err := s.send(ctx)
+	if err != nil {
+		return err
+	}
+	err = last.read(results)
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
 func (s *pgSession) exec(ctx context.Context, sql string, args []any) (int64, error) {
-	s.add(sql, args)
+	s.list = append(s.list, statement{sql: sql, args: args})
 	results, err := s.send(ctx)
 	if err != nil {
 		return 0, pgError(err)
@@ -196,7 +247,7 @@ func (s *pgSession) exec(ctx context.Context, sql string, args []any) (int64, er
 }
 
 func (s *pgSession) query(ctx context.Context, sql string, args []any, each func(Row) error) error {
-	s.add(sql, args)
+	s.list = append(s.list, statement{sql: sql, args: args})
 	results, err := s.send(ctx)
 	if err != nil {
 		return pgError(err)
@@ -214,21 +265,21 @@ func (s *pgSession) query(ctx context.Context, sql string, args []any, each func
 }
 
 func (s *pgSession) script(ctx context.Context, sql string) error {
-	s.start()
-	batch := s.batch
-	s.batch = nil
-	err := s.conn.SendBatch(ctx, batch).Close()
+	err := s.flush(ctx)
 	if err == nil {
-		_, err = s.conn.PgConn().Exec(ctx, sql).ReadAll()
+		_, err = s.conn.Conn().PgConn().Exec(ctx, sql).ReadAll()
 	}
 	return pgError(err)
 }
 
 func (s *pgSession) commit(ctx context.Context) error {
-	if !s.started {
-		return nil // f asked nothing
+	if slices.ContainsFunc(s.list, func(one statement) bool { return one.otherwise != nil }) {
+		// COMMIT would be on its way before anybody has seen what they changed.
+		if err := s.flush(ctx); err != nil {
+			return pgError(err)
+		}
 	}
-	s.add("commit", nil)
+	s.list = append(s.list, statement{sql: "commit"})
 	var tag pgconn.CommandTag
 	results, err := s.send(ctx)
 	if err == nil {
@@ -258,13 +309,13 @@ func committed(tag pgconn.CommandTag, err error) error {
 }
 
 func (s *pgSession) rollback(ctx context.Context) {
-	if s.conn.IsClosed() || s.conn.PgConn().TxStatus() == 'I' {
+	if s.conn.Conn().IsClosed() || s.conn.Conn().PgConn().TxStatus() == 'I' {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeMax)
 	defer cancel()
 	if _, err := s.conn.Exec(ctx, "rollback"); err != nil {
-		_ = s.conn.Close(ctx)
+		_ = s.conn.Conn().Close(ctx)
 	}
 }
 

@@ -89,7 +89,8 @@ type driver interface {
 // session is a transaction under way on one of the databases.
 type session interface {
 	// queue runs a statement now or together with the next one; its error may come with that one.
-	queue(ctx context.Context, sql string, args []any) error
+	// Unless otherwise is nil, the transaction fails with a [refusal] when the statement changes no row.
+	queue(ctx context.Context, sql string, args []any, otherwise error) error
 	exec(ctx context.Context, sql string, args []any) (int64, error)
 	query(ctx context.Context, sql string, args []any, each func(Row) error) error
 	script(ctx context.Context, sql string) error
@@ -173,6 +174,9 @@ func (db *DB) WriteWithin(ctx context.Context, limit time.Duration, f func(ctx c
 		}
 		if tx.refused && (doubt == nil || !errors.Is(err, ErrUnavailable)) {
 			return err
+		}
+		if refused, ok := errors.AsType[*refusal](err); ok {
+			return refused.error
 		}
 		if tx.s == nil && start.Err() != nil {
 			return settled(doubt, context.Cause(start))
@@ -274,12 +278,26 @@ type Tx struct {
 func (tx *Tx) AfterCommit(f func()) { tx.after = append(tx.after, f) }
 
 // Queue runs a statement whose answer is not wanted. On PostgreSQL it travels with the next statement or with COMMIT, so
-// its failure may come from that one, and until then its arguments must stay as they are.
+// its failure may come from that one, and until then its arguments must stay as they are. A transaction that only queues
+// is by far the cheapest: it shares its COMMIT with others.
 func (tx *Tx) Queue(ctx context.Context, sql string, args ...any) {
 	if tx.writable() == nil {
-		tx.err = tx.s.queue(tx.context(ctx), sql, args)
+		tx.err = tx.s.queue(tx.context(ctx), sql, args, nil)
 	}
 }
+
+// Guard is Queue for a statement that has to change a row: when it changes none, Write fails with otherwise, as if the
+// function had.
+func (tx *Tx) Guard(ctx context.Context, otherwise error, sql string, args ...any) {
+	if tx.writable() == nil {
+		tx.err = tx.s.queue(tx.context(ctx), sql, args, otherwise)
+	}
+}
+
+// refusal says that a guarded statement changed no row.
+type refusal struct{ error }
+
+func (r *refusal) Unwrap() error { return r.error }
 
 // Exec runs a statement and returns the number of rows that it changed.
 func (tx *Tx) Exec(ctx context.Context, sql string, args ...any) (int64, error) {

@@ -29,7 +29,8 @@ func openLite(ctx context.Context, path string) (*liteDriver, error) {
 	}
 	// Without an explicit busy_timeout first, switching to WAL could itself fail while another process works.
 	pragmas := []string{"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)", "journal_size_limit(67108864)"}
-	writers, err := openLitePool(path, append(pragmas, "cache_size(-8000)"))
+	// What savepoints keep of a page is large in a group, and a file for it would be written as often as the log.
+	writers, err := openLitePool(path, append(pragmas, "cache_size(-8000)", "temp_store(MEMORY)"))
 	if err != nil {
 		return nil, err
 	}
@@ -231,8 +232,11 @@ func (c *liteConn) prepare(ctx context.Context, text string) (*sql.Stmt, error) 
 	return stmt, err
 }
 
-func (c *liteConn) queue(ctx context.Context, text string, args []any) error {
-	_, err := c.exec(ctx, text, args)
+func (c *liteConn) queue(ctx context.Context, text string, args []any, otherwise error) error {
+	n, err := c.exec(ctx, text, args)
+	if err == nil && n == 0 && otherwise != nil {
+		return &refusal{otherwise}
+	}
 	return err
 }
 

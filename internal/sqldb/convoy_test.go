@@ -1,0 +1,235 @@
+package sqldb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
+)
+
+var errNobody = errors.New("nobody is there")
+
+// road is a PostgreSQL on which transactions wait for each other until they are let go together.
+type road struct {
+	*wire
+	told []chan error
+	runs []int
+}
+
+const travelers = 12
+
+// newRoad holds up as many convoys as may be under way, so that all who come next wait in line.
+func newRoad(t *testing.T) (r *road, letGo func()) {
+	t.Helper()
+	r = &road{wire: newWire(t)}
+	hold, err := r.gate.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hold.Exec(t.Context(), `UPDATE clock SET offset_us = 0 WHERE name = 'gate'`); err != nil {
+		t.Fatal(err)
+	}
+	var held sync.WaitGroup
+	for range sqldb.ConvoyLeadsMax {
+		held.Go(func() {
+			mustWrite(t, r.db, func(ctx context.Context, tx *sqldb.Tx) error {
+				tx.Queue(ctx, raiseClock, "gate")
+				return nil
+			})
+		})
+	}
+	sqltest.Wait(t, "all leaders to be held up", func() bool { return r.blocked(t) == sqldb.ConvoyLeadsMax })
+	return r, func() {
+		if err := hold.Commit(t.Context()); err != nil {
+			t.Error(err)
+		}
+		held.Wait()
+	}
+}
+
+// join lets another transaction wait, each after the one before it.
+func (r *road) join(t *testing.T, ctx context.Context, limit time.Duration, f func(ctx context.Context, tx *sqldb.Tx, runs int)) {
+	t.Helper()
+	at := len(r.told)
+	r.told = append(r.told, make(chan error, 1))
+	r.runs = append(r.runs, 0)
+	go func() {
+		runs := 0
+		err := r.db.WriteWithin(ctx, limit, func(ctx context.Context, tx *sqldb.Tx) error {
+			runs++
+			f(ctx, tx, runs)
+			return nil
+		})
+		r.runs[at] = runs
+		r.told[at] <- err
+	}()
+	sqltest.Wait(t, "it to wait in line", func() bool { return r.db.ConvoyInLine() == at+1 })
+}
+
+func name(i int) string { return fmt.Sprintf("traveler %d", i) }
+
+func (r *road) isThere(t *testing.T, who string) bool {
+	t.Helper()
+	return r.number(t, `SELECT COUNT(*) FROM clock WHERE name = $1`, who) == 1
+}
+
+// Transactions that ask nothing and wait at the same time are one, and each is told when it is durable.
+func TestConvoy(t *testing.T) {
+	t.Parallel()
+	r, letGo := newRoad(t)
+	for i := range travelers {
+		r.join(t, t.Context(), time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) { tx.Queue(ctx, insertClock, name(i), 0) })
+	}
+	letGo()
+	for i, told := range r.told {
+		if err := <-told; err != nil || !r.isThere(t, name(i)) {
+			t.Errorf("%s: %v", name(i), err)
+		}
+	}
+	if n := r.number(t, `SELECT COUNT(DISTINCT CAST(xmin AS TEXT)) FROM clock WHERE name LIKE 'traveler%'`); n > sqldb.ConvoyLeadsMax {
+		t.Errorf("%d writes made %d transactions", travelers, n)
+	}
+	isIdle(t, r.db)
+}
+
+// What makes one of them fail is told to that one alone, wherever it stands.
+func TestConvoyDissolved(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		f    func(ctx context.Context, tx *sqldb.Tx)
+		want error
+	}{
+		"conflict": {want: sqldb.ErrConflict, f: func(ctx context.Context, tx *sqldb.Tx) {
+			tx.Queue(ctx, insertClock, "counter", 0)
+		}},
+		"guard": {want: errNobody, f: func(ctx context.Context, tx *sqldb.Tx) {
+			tx.Guard(ctx, errNobody, raiseClock, "nobody")
+		}},
+	}
+	for title, test := range tests {
+		for at := range 3 {
+			t.Run(fmt.Sprint(title, " ", at), func(t *testing.T) {
+				t.Parallel()
+				r, letGo := newRoad(t)
+				bad := at * (travelers - 1) / 2
+				for i := range travelers {
+					r.join(t, t.Context(), time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) {
+						tx.Queue(ctx, insertClock, name(i), 0)
+						if i == bad {
+							test.f(ctx, tx)
+						} else {
+							tx.Guard(ctx, errNobody, raiseClock, "counter")
+						}
+					})
+				}
+				letGo()
+				for i, told := range r.told {
+					err := <-told
+					if i == bad && (!errors.Is(err, test.want) || r.isThere(t, name(i))) {
+						t.Errorf("the bad one: %v", err)
+					}
+					if i != bad && (err != nil || !r.isThere(t, name(i))) {
+						t.Errorf("%s: %v", name(i), err)
+					}
+				}
+				if n := r.number(t, selectClock, "counter"); n != travelers-1 {
+					t.Errorf("counted %d", n)
+				}
+				isIdle(t, r.db)
+			})
+		}
+	}
+}
+
+// The connection is lost before or after the server has a whole convoy: all of it happens, and once.
+func TestConvoyLost(t *testing.T) {
+	t.Parallel()
+	for when, cut := range map[string]func(*sqltest.Proxy, int){
+		"before": (*sqltest.Proxy).CutBeforeSkipping, "after": (*sqltest.Proxy).CutAfterSkipping,
+	} {
+		for skip := range 3 { // with a guard COMMIT is a message of its own
+			for _, guarded := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %d, guarded %v", when, skip, guarded), func(t *testing.T) {
+					t.Parallel()
+					r, letGo := newRoad(t)
+					for i := range travelers {
+						r.join(t, t.Context(), time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) {
+							if guarded {
+								tx.Guard(ctx, errNobody, `UPDATE clock SET offset_us = offset_us + 1 WHERE name = 'counter' AND NOT EXISTS (SELECT 1 FROM clock WHERE name = $1)`, name(i))
+								tx.Queue(ctx, insertClock, name(i), 0)
+								return
+							}
+							tx.Queue(ctx, `UPDATE clock SET offset_us = offset_us + 1 WHERE name = 'counter' AND NOT EXISTS (SELECT 1 FROM clock WHERE name = $1)`, name(i))
+							tx.Queue(ctx, insertOnce, name(i), 0)
+						})
+					}
+					cut(r.Proxy, skip)
+					letGo()
+					for i, told := range r.told {
+						err := <-told
+						refused := guarded && errors.Is(err, errNobody) // the second run found the first
+						if (err != nil && !refused) || !r.isThere(t, name(i)) {
+							t.Errorf("%s: %v after %d runs", name(i), err, r.runs[i])
+						}
+					}
+					if n := r.number(t, selectClock, "counter"); n != travelers {
+						t.Errorf("it happened %d times, want %d", n, travelers)
+					}
+					isIdle(t, r.db)
+				})
+			}
+		}
+	}
+}
+
+// Whoever has waited too long leaves the line, and nothing of it happens.
+func TestConvoyNoTurn(t *testing.T) {
+	t.Parallel()
+	r, letGo := newRoad(t)
+	const soon = 50 * time.Millisecond
+	r.join(t, t.Context(), soon, func(ctx context.Context, tx *sqldb.Tx, _ int) { tx.Queue(ctx, insertClock, name(0), 0) })
+	if err := <-r.told[0]; !errors.Is(err, sqldb.ErrUnavailable) || errors.Is(err, sqldb.ErrCommitUnknown) {
+		t.Errorf("told %v", err)
+	}
+	letGo()
+	if r.isThere(t, name(0)) {
+		t.Error("it happened all the same")
+	}
+	isIdle(t, r.db)
+}
+
+// A guard refuses on both databases alike, also in a transaction that asks.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		put(t, db, "counter")
+		for _, asks := range []bool{false, true} {
+			for _, who := range []string{"counter", "nobody"} {
+				runs := 0
+				err := db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+					runs++
+					tx.Guard(ctx, errNobody, raiseClock, who)
+					tx.Queue(ctx, raiseClock, "counter")
+					if asks {
+						if _, err := tx.Exec(ctx, raiseClock, "counter"); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if runs != 1 || (who == "counter" && err != nil) || (who == "nobody" && !errors.Is(err, errNobody)) {
+					t.Errorf("%s, asks %v: %v after %d runs", who, asks, err, runs)
+				}
+			}
+		}
+		n, err := sqldb.One(t.Context(), db, sqldb.Scalar[int64], selectClock, "counter")
+		if err != nil || n != 2+3 {
+			t.Errorf("counted %d: %v", n, err)
+		}
+	})
+}
