@@ -113,8 +113,9 @@ func flagField(f *httpkit.FieldReader, body []byte, name string, absent bool) bo
 	return absent
 }
 
-// amountField reads an optional amount above zero, which is a string; 0 when it is absent.
-func amountField(f *httpkit.FieldReader, name string) money.BRL {
+// amountField reads the optional field amount, which is above zero and a string; 0 when it is absent.
+func amountField(f *httpkit.FieldReader) money.BRL {
+	const name = "amount"
 	text := f.String(name, httpkit.StringRule{})
 	if !text.Present {
 		return 0

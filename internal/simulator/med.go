@@ -192,7 +192,7 @@ func (s *Simulator) controlOpenInfraction(r *http.Request) (httpkit.Answer, erro
 	}
 	c := claim{
 		e2e:       f.String("end_to_end_id", httpkit.StringRule{Required: true}).Value,
-		amount:    amountField(f, "amount"),
+		amount:    amountField(f),
 		reason:    f.String("reason", httpkit.StringRule{Min: 1, Max: requestLenMax}).Value,
 		situation: f.String("situation", httpkit.StringRule{OneOf: situations}).Value,
 	}

@@ -187,11 +187,11 @@ func TestListPayouts(t *testing.T) {
 			Pix []sentJSON `json:"pix"`
 		}
 		alpha.do("GET", "/v2/gn/pix/enviados"+window(time.Duration(from)*time.Minute, time.Duration(to)*time.Minute, query), "").into(t, http.StatusOK, &page)
-		text := ""
+		var found []string
 		for _, p := range page.Pix {
-			text += p.ID
+			found = append(found, p.ID)
 		}
-		return text
+		return strings.Join(found, "")
 	}
 	for _, tt := range []struct {
 		from, to int

@@ -174,7 +174,7 @@ func (s *Simulator) controlPayout(do func(payoutOrder) (payoutView, error)) func
 			id:       r.PathValue("id"),
 			acquirer: f.String("acquirer", httpkit.StringRule{OneOf: acquirerNames[:]}).Value,
 			reason:   f.String("reason", httpkit.StringRule{Min: 1, Max: failureReasonMax}).Value,
-			amount:   amountField(f, "amount"),
+			amount:   amountField(f),
 			silent:   !flagField(f, body, "callback", true),
 		}
 		if err := f.Err(); err != nil {

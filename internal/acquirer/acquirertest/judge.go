@@ -271,9 +271,10 @@ func listingFaults(t *testing.T, b *judgeBench) {
 		{"slow", ""},
 		{"garbage", "unknown protocol"},
 	} {
-		b.Fault(Fault{Target: b.name, Operation: "med.list", Kind: tt.kind, Times: 1})
+		b.Fault(Fault{Target: b.name, Operation: "med.list", Kind: tt.kind})
 		_, err := b.judge.ListInfractions(t.Context(), acquirer.Window{From: b.Clock.Now().Add(-time.Hour), To: b.Clock.Now()})
 		want(t, err, tt.want)
+		b.ClearFaults()
 	}
 	if got := len(b.all(t)); got != 1 {
 		t.Errorf("%d infractions", got)

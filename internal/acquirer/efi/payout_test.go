@@ -61,24 +61,20 @@ func outcome(err error) string {
 		return ""
 	}
 	e := acquirer.As(err)
-	text := e.Outcome.String() + " " + e.Class.String()
+	words := []string{e.Outcome.String() + " " + e.Class.String()}
 	for _, cause := range []error{acquirer.ErrDuplicate, acquirer.ErrNotFound, acquirer.ErrNoFunds, acquirer.ErrTooLate} {
 		if errors.Is(err, cause) {
-			text += ", " + cause.Error()
+			words = append(words, cause.Error())
 		}
 	}
-	return text
+	return strings.Join(words, ", ")
 }
 
 func TestSendPayout(t *testing.T) {
 	t.Parallel()
 	const good = `{"idEnvio":"1abc","e2eId":"E09089356202011251226APIff82f2e5","valor":"12.34","horario":{"solicitacao":"2021-11-25T12:26:42.905Z"},"status":"EM_PROCESSAMENTO"}`
-	problem := func(kind string, fields ...string) string {
-		text := `{"type":"https://pix.bcb.gov.br/api/v2/error/` + kind + `","title":"x","violacoes":[`
-		for i, f := range fields {
-			text += strings.Repeat(",", min(i, 1)) + `{"razao":"x","propriedade":"` + f + `"}`
-		}
-		return text + "]}"
+	problem := func(kind, field string) string {
+		return `{"type":"https://pix.bcb.gov.br/api/v2/error/` + kind + `","title":"x","violacoes":[{"razao":"x","propriedade":"` + field + `"}]}`
 	}
 	named := func(name string) string { return `{"nome":"` + name + `","mensagem":"x"}` }
 	for _, tt := range []struct {
@@ -124,11 +120,11 @@ func TestSendPayout(t *testing.T) {
 		{418, named("x"), "unknown protocol"},
 		{422, named("pagamento_negado"), "refused business"},
 		{422, "", "unknown protocol"},
-		{429, problem("BaldeFichasVazio"), "refused rate_limited"},
+		{429, problem("BaldeFichasVazio", ""), "refused rate_limited"},
 		{429, "", "unknown rate_limited"},
 		{500, named("erro_aplicacao"), "unknown down"},
 		{502, "<html>", "unknown down"},
-		{503, problem("ServicoIndisponivel"), "unknown down"},
+		{503, problem("ServicoIndisponivel", ""), "unknown down"},
 		{504, "", "unknown timeout"},
 	} {
 		c, asked := answering(t, tt.status, tt.body)
@@ -289,8 +285,8 @@ func TestGetPayout(t *testing.T) {
 func TestListPayoutsAndBalance(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"parametros":{"paginacao":{"quantidadeDePaginas":"2"}},"pix":[{"idEnvio":"a","valor":1},{"idEnvio":"b"},7]}`: "1 2 1 ",
-		`{"parametros":{},"pix":null}`: "0 0  ",
+		`{"parametros":{"paginacao":{"quantidadeDePaginas":"2"}},"pix":[{"idEnvio":"a","valor":1},{"idEnvio":"b"},7]}`: "1 2 1 ", //nolint:misspell // Portuguese
+		`{"parametros":{},"pix":null}`: "0 0  ", //nolint:misspell // Portuguese
 		`{"pix":[]}`:                   "0 0  ",
 		`{}`:                           "0 0  unknown protocol",
 		`{"pix":7}`:                    "0 0  unknown protocol",
