@@ -25,7 +25,8 @@ const (
 	tokenLifetime = time.Hour // of business time
 )
 
-const grantedScopes = "cob.read cob.write pix.read pix.write webhook.read webhook.write"
+const grantedScopes = "cob.read cob.write pix.read pix.write webhook.read webhook.write pix.send gn.pix.send.read gn.balance.read " +
+	"gn.infractions.read gn.infractions.write"
 
 type tokenJSON struct {
 	AccessToken string `json:"access_token"`
