@@ -21,8 +21,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/app"
+	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/testkit"
 )
 
@@ -34,6 +37,7 @@ const (
 	tortureKillsDefault = 5
 	tortureSeedDefault  = 1
 	plantedKills        = 3 // enough to find what is planted
+	plantedFaults       = 5 // that it shows in, whatever the seed brings
 )
 
 const (
@@ -86,10 +90,11 @@ func TestTortureFindsWhatIsPlanted(t *testing.T) {
 	in := onSQLite(t)
 	in.binary = path
 	r := newTorture(t, in, tortureSeedDefault)
+	r.world.Break(t, testkit.Fault{Target: "alpha", Operation: "payout.send", Kind: "lost_executed", Times: plantedFaults, DelayMS: 1})
 	r.run(plantedKills)
 	r.finish()
 	problems := r.check()
-	if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "money left 2 times") }) {
+	if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "and its money left") }) {
 		t.Errorf("nobody noticed: %q, %s", problems, r.counts())
 	}
 	t.Logf("found: %s", strings.Join(problems, "; "))
@@ -217,7 +222,6 @@ func (r *torture) pay(ctx context.Context, a tortured, external, key, body strin
 	began := testkit.Real.Real()
 	for testkit.Real.RealSince(began) < stuckAfter {
 		status, answer, err := r.send(ctx, a.key, http.MethodPost, "/v1/payouts", key, body)
-		text := ""
 		if err == nil {
 			var told struct {
 				Status string `json:"status"`
@@ -229,8 +233,7 @@ func (r *torture) pay(ctx context.Context, a tortured, external, key, body strin
 			if err := json.Unmarshal(answer, &told); err != nil {
 				return fmt.Errorf("%s: %d %s: %w", external, status, answer, err)
 			}
-			text = fmt.Sprint(status, " ", told.Status, told.Error.Code)
-			r.note(external, text)
+			r.note(external, fmt.Sprint(status, " ", told.Status, told.Error.Code))
 			switch {
 			case status == http.StatusCreated, status == http.StatusOK, status == http.StatusGatewayTimeout:
 				return nil
@@ -286,7 +289,7 @@ func (r *torture) chaos(ctx context.Context, random *rand.Rand) error {
 		if err := testkit.Real.Wait(ctx, time.Duration(random.Int64N(int64(chaosPause)))); err != nil {
 			return err
 		}
-		method, path, body := http.MethodPost, "", ""
+		method, path, body := http.MethodPost, "/sim/faults", ""
 		switch roll := random.IntN(20); {
 		case roll < 10:
 			kind := faultKinds[random.IntN(len(faultKinds))]
@@ -294,12 +297,11 @@ func (r *torture) chaos(ctx context.Context, random *rand.Rand) error {
 			if kind == "slow" && random.IntN(10) == 0 {
 				delay = 5500 // longer than one try may take
 			}
-			path = "/sim/faults"
 			body = fmt.Sprintf(`{"target": %q, "operation": %q, "kind": %q, "times": %d, "delay_ms": %d}`, []string{"alpha", "beta"}[random.IntN(2)],
 				faultOperations[random.IntN(len(faultOperations))], kind, random.IntN(4), delay)
 			r.faults.Add(1)
 		case roll < 14:
-			method, path = http.MethodDelete, "/sim/faults"
+			method = http.MethodDelete
 		case roll < 16:
 			path, body = "/sim/clock", fmt.Sprintf(`{"advance_seconds": %d}`, 1+random.IntN(30))
 		case roll == 16:
@@ -529,7 +531,23 @@ func (r *torture) counts() string {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return fmt.Sprintf("%d kills, %d faults, payouts %v, answers %v", r.kills, r.faults.Load(), states, r.statuses)
+	return fmt.Sprintf("%d kills, %d faults, payouts %v, of which %d were sent more than once under their one name, answers %v",
+		r.kills, r.faults.Load(), states, r.sentAgain(), r.statuses)
+}
+
+// sentAgain returns how many payouts were sent again, because an answer was lost or the server had died.
+func (r *torture) sentAgain() int64 {
+	r.t.Helper()
+	core, err := app.Open(r.t.Context(), config.Store{Database: r.in.database}, app.Existing)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer core.Close()
+	n, err := sqldb.One(r.t.Context(), core.DB, sqldb.Scalar[int64], `SELECT COUNT(*) FROM payout WHERE sends > 1`)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return n
 }
 
 func amount(t *testing.T, text string) money.BRL {
