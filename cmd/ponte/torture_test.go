@@ -531,12 +531,12 @@ func (r *torture) counts() string {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return fmt.Sprintf("%d kills, %d faults, payouts %v, of which %d were sent more than once under their one name, answers %v",
-		r.kills, r.faults.Load(), states, r.sentAgain(), r.statuses)
+	return fmt.Sprintf("%d kills, %d faults, payouts %v, of which %d took more than one send, answers %v",
+		r.kills, r.faults.Load(), states, r.resent(), r.statuses)
 }
 
-// sentAgain returns how many payouts were sent again, because an answer was lost or the server had died.
-func (r *torture) sentAgain() int64 {
+// resent returns how many payouts took more than one send: elsewhere on proof, or again under the same name.
+func (r *torture) resent() int64 {
 	r.t.Helper()
 	core, err := app.Open(r.t.Context(), config.Store{Database: r.in.database}, app.Existing)
 	if err != nil {

@@ -490,3 +490,13 @@ func TestPayoutFaults(t *testing.T) {
 		wantAudit(t, s)
 	})
 }
+
+// inTransit returns what an account has on its way out.
+func inTransit(t *testing.T, s *testkit.Service, a id.Account) int64 {
+	t.Helper()
+	b, err := ledger.Balances(t.Context(), s.Core.DB, a, money.CurrencyBRL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.InTransit
+}
