@@ -138,7 +138,7 @@ func (c *Core) ClockSkew(ctx context.Context) (time.Duration, error) {
 // charges returns the service of charges at a bank.
 func (c *Core) charges(bank *Bank, once *idempotency.Engine, log *slog.Logger, heard func(string, charge.Verdict)) *charge.Service {
 	return charge.New(charge.Services{
-		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Ledger: c.Ledger, Accounts: c.Accounts, Once: once,
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Accounts: c.Accounts, Once: once,
 		Router: bank.Router, Log: log, Render: api.RenderCharge, Heard: heard,
 	})
 }

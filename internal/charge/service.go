@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -29,7 +28,6 @@ type Services struct {
 	DB       *sqldb.DB
 	Clock    *clock.Clock
 	IDs      *id.Generator
-	Random   io.Reader
 	Ledger   *ledger.Ledger
 	Accounts *account.Service
 	Once     *idempotency.Engine
@@ -45,6 +43,7 @@ type Services struct {
 type Service struct {
 	Services
 	looks   inquiry.Looks        // questions to acquirers
+	stuck   inquiry.Stuck        // payments that cannot be followed
 	settled inquiry.Memory       // payments that need no second look
 	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
 

@@ -182,7 +182,7 @@ func (w *world) node(db *sqldb.DB, lenses ...func(acquirer.Acquirer) acquirer.Ac
 	books := ledger.New(db, ids, w.clock)
 	n := &node{world: w, db: db, router: router, ledger: books}
 	n.Service = charge.New(charge.Services{
-		DB: db, Clock: w.clock, IDs: ids, Random: rand.Reader, Ledger: books, Accounts: account.New(db, w.clock, rand.Reader),
+		DB: db, Clock: w.clock, IDs: ids, Ledger: books, Accounts: account.New(db, w.clock, rand.Reader),
 		Once: idempotency.New(db, w.clock, 0), Router: router, Log: slog.New(slog.DiscardHandler),
 		Render: func(c *charge.Charge) ([]byte, error) {
 			return fmt.Appendf(nil, `{"status":%q,"end_to_end_id":%q}`, c.Status, c.EndToEndID), nil

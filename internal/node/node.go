@@ -120,8 +120,9 @@ func (n *Node) look(ctx context.Context) error {
 func (n *Node) beat(ctx context.Context, now time.Time) error {
 	return n.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		tx.Queue(ctx, upsertBeat, n.boot, now.UnixMicro())
-		tx.Queue(ctx, deleteForgotten, now.Add(-forgetAfter).UnixMicro())
-		return nil
+		// Asked, so that it travels with nobody: who lives must not depend on who else waits.
+		_, err := tx.Exec(ctx, deleteForgotten, now.Add(-forgetAfter).UnixMicro())
+		return err
 	})
 }
 

@@ -37,6 +37,7 @@ type Services struct {
 type Service struct {
 	Services
 	looks   inquiry.Looks        // questions to acquirers
+	stuck   inquiry.Stuck        // payouts that cannot be followed
 	settled inquiry.Memory       // payouts that need no second look
 	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
 }
