@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-
-	"github.com/ponte-pay/ponte/internal/ledger"
 )
 
 type auditCommand struct{}
@@ -19,7 +17,7 @@ func (*auditCommand) Run(e *env) error {
 		return err
 	}
 	defer core.Close()
-	result, err := ledger.Audit(e.ctx, core.DB)
+	result, err := core.Audit(e.ctx)
 	if err != nil {
 		return err
 	}

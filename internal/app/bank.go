@@ -165,7 +165,7 @@ func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
 	if _, err := follow(ctx); err != nil {
 		return nil, err
 	}
-	b.steps = append(b.steps, loop{"simulator clock", 200 * time.Millisecond, follow})
+	b.steps = append(b.steps, loop{name: "simulator clock", every: 200 * time.Millisecond, step: follow})
 	return b, nil
 }
 
@@ -210,7 +210,7 @@ func (b *Bank) register(base string) loop {
 	for name := range b.secrets {
 		waiting[name] = true
 	}
-	return loop{"webhooks", 5 * time.Second, func(ctx context.Context) (bool, error) {
+	return loop{name: "webhooks", every: 5 * time.Second, step: func(ctx context.Context) (bool, error) {
 		var failed error
 		for name := range waiting {
 			at, ok := b.Router.Get(name)
@@ -276,7 +276,11 @@ func CancelCharge(ctx context.Context, core *Core, store config.Store, serve con
 	if err != nil {
 		return "", err
 	}
-	c, err := core.charges(bank, idempotency.New(core.DB, core.Clock, 0), log).Cancel(ctx, public)
+	hooks, err := core.Webhooks(ctx)
+	if err != nil {
+		return "", err
+	}
+	c, err := core.charges(bank, idempotency.New(core.DB, core.Clock, 0), hooks, log).Cancel(ctx, public)
 	return string(c.Status), err
 }
 

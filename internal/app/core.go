@@ -18,12 +18,15 @@ import (
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/schema"
+	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/webhook"
 )
 
 // Core is what every command works with.
@@ -33,7 +36,10 @@ type Core struct {
 	IDs      *id.Generator
 	Ledger   *ledger.Ledger
 	Accounts *account.Service
+	Feed     *event.Feed
 
+	store   config.Store
+	ring    func(context.Context) (*seal.Ring, error)
 	release func() // lets another server have the database
 }
 
@@ -70,6 +76,8 @@ func Open(ctx context.Context, store config.Store, how Opening) (*Core, error) {
 		return nil, err
 	}
 	c.release = release
+	c.store = store
+	c.ring = c.keyring()
 	return c, nil
 }
 
@@ -117,6 +125,7 @@ func open(ctx context.Context, db *sqldb.DB, how Opening) (*Core, error) {
 		DB: db, Clock: c, IDs: ids,
 		Ledger:   ledger.New(db, ids, c),
 		Accounts: account.New(db, c, rand.Reader),
+		Feed:     event.NewFeed(db, c),
 	}, nil
 }
 
@@ -135,9 +144,9 @@ func (c *Core) ClockSkew(ctx context.Context) (time.Duration, error) {
 }
 
 // charges returns the service of charges at a bank.
-func (c *Core) charges(bank *Bank, once *idempotency.Engine, log *slog.Logger) *charge.Service {
+func (c *Core) charges(bank *Bank, once *idempotency.Engine, hooks *webhook.Service, log *slog.Logger) *charge.Service {
 	return charge.New(charge.Services{
 		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Ledger: c.Ledger, Accounts: c.Accounts, Once: once,
-		Router: bank.Router, Log: log, Render: api.RenderCharge,
+		Router: bank.Router, Log: log, Render: api.RenderCharge, Events: event.NewLog(hooks), Postback: hooks.PermitPostback,
 	})
 }
