@@ -32,14 +32,18 @@ const (
 	idleMax          = 1024 // connections kept open
 )
 
+// newDialer returns what connects, after it has looked where to.
+func newDialer(s Settings) *net.Dialer {
+	return &net.Dialer{Timeout: s.Timeout, Control: s.Targets.control}
+}
+
 // newClient returns what sends: by no proxy, following nothing, and only to addresses that are permitted when the
 // connection is made.
 func newClient(s Settings) *http.Client {
-	dialer := &net.Dialer{Timeout: s.Timeout, Control: s.Targets.control}
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy:                  nil,
-			DialContext:            dialer.DialContext,
+			DialContext:            newDialer(s).DialContext,
 			TLSHandshakeTimeout:    s.Timeout,
 			MaxIdleConns:           idleMax,
 			MaxIdleConnsPerHost:    underWayMax,
