@@ -147,7 +147,7 @@ func (l *lines) enqueue(at *line) {
 
 func (at *line) limit() int {
 	if at.isSlow {
-		return min(at.allowed, underWaySlow)
+		return underWaySlow
 	}
 	return at.allowed
 }
