@@ -443,4 +443,3 @@ func TestWebhookCommands(t *testing.T) {
 		}
 	})
 }
-

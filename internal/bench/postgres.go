@@ -61,7 +61,12 @@ func (r *run) postgres(ctx context.Context) error {
 		return err
 	}
 	r.plain("pgbench: TPC-B, scale 10, 32 clients", mix)
-	if _, err := command(ctx, filepath.Join(filepath.Dir(path), "psql"), "-q", "-c", "CREATE DATABASE charges", url); err != nil {
+	for _, name := range []string{"charges", "deliveries"} {
+		if _, err := command(ctx, filepath.Join(filepath.Dir(path), "psql"), "-q", "-c", "CREATE DATABASE "+name, url); err != nil {
+			return err
+		}
+	}
+	if err := r.deliveries(ctx, "PostgreSQL", strings.Replace(url, "/postgres?", "/deliveries?", 1)); err != nil {
 		return err
 	}
 	if err := r.creations(ctx, "PostgreSQL", strings.Replace(url, "/postgres?", "/charges?", 1), mix, chargesPostgresMin); err != nil {
