@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
@@ -84,7 +85,7 @@ func (c *eventList) Run(e *env) error {
 	if c.After != "" {
 		var err error
 		if after, err = event.Prefix.Parse(c.After); err != nil {
-			return fmt.Errorf("--after %q: want evt_...", c.After)
+			return fmt.Errorf("--after %q: want evt_ and 26 characters", c.After)
 		}
 	}
 	return e.withAccount(c.Account, func(core *app.Core, a account.Account) error {
@@ -140,11 +141,11 @@ func (w *eventWriter) write(e *event.Event, deliveries []webhook.Delivery) error
 		}
 		return err
 	}
-	told := ""
+	var told strings.Builder
 	for _, d := range deliveries {
-		told += fmt.Sprintf("  %s %s (%d)", webhook.Prefix.Format(d.Endpoint), d.State, len(d.Attempts))
+		fmt.Fprintf(&told, "  %s %s (%d)", webhook.Prefix.Format(d.Endpoint), d.State, len(d.Attempts))
 	}
-	_, err := fmt.Fprintf(w.out, "%s  %s  %s%s\n", timestamp(e.CreatedAt()), event.Prefix.Format(e.ID), e.Type, told)
+	_, err := fmt.Fprintf(w.out, "%s  %s  %s%s\n", timestamp(e.CreatedAt()), event.Prefix.Format(e.ID), e.Type, told.String())
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/app"
@@ -37,7 +38,7 @@ func (c *listenCommand) Run(e *env) error {
 				if f.Gap {
 					fmt.Fprintln(e.stderr, "ponte: events are missing here: they were older than events are kept")
 				}
-				answer := fmt.Sprint(f.Status)
+				answer := strconv.Itoa(f.Status)
 				if f.Err != nil {
 					answer = "no answer, will be tried again: " + oneLine(f.Err)
 				}

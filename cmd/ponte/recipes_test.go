@@ -35,9 +35,9 @@ func TestRecipes(t *testing.T) {
 		{"t=1", body, secret, 0, false},
 		{"", body, secret, 0, false},
 	}
-	want := ""
+	var want strings.Builder
 	for _, c := range cases {
-		want += fmt.Sprintf("%t\n", c.want)
+		fmt.Fprintf(&want, "%t\n", c.want)
 	}
 	for _, language := range []struct{ program, fence, file, call string }{
 		{"node", "js", "-", "console.log(verify(%q, Buffer.from(%q), %q, %d));\n"},
@@ -53,15 +53,16 @@ func TestRecipes(t *testing.T) {
 			if found == nil {
 				t.Fatalf("docs/webhooks.md has no %s", language.fence)
 			}
-			script := found[1]
+			var script strings.Builder
+			script.WriteString(found[1])
 			for _, c := range cases {
-				script += fmt.Sprintf(language.call, c.header, c.body, c.secret, sent.Unix()+int64(c.later))
+				fmt.Fprintf(&script, language.call, c.header, c.body, c.secret, sent.Unix()+int64(c.later))
 			}
 			command := exec.CommandContext(t.Context(), program, language.file)
-			command.Stdin = strings.NewReader(script)
+			command.Stdin = strings.NewReader(script.String())
 			out, err := command.CombinedOutput()
-			if err != nil || string(out) != want {
-				t.Errorf("%v\n%s\nwant\n%s", err, out, want)
+			if err != nil || string(out) != want.String() {
+				t.Errorf("%v\n%s\nwant\n%s", err, out, want.String())
 			}
 		})
 	}

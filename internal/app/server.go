@@ -85,6 +85,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	})))
 	s.loops = slices.Concat(bank.steps, []loop{
 		{name: "node", every: 500 * time.Millisecond, step: s.node.Step},
+		{name: "endpoints", every: 400 * time.Millisecond, step: hooks.Refresh}, // before anything that writes events
 		{name: "guard", every: 500 * time.Millisecond, step: guard.Step},
 		{name: "ratelimit", every: ratelimit.StepEvery, step: limiter.Step},
 		{name: "fold", every: 50 * time.Millisecond, step: core.Ledger.Step},

@@ -105,7 +105,6 @@ func webhookLoops(s *webhook.Service) []loop {
 		return func(ctx context.Context) (bool, error) { return s.Send(ctx, pool) }
 	}
 	return []loop{
-		{name: "endpoints", every: 400 * time.Millisecond, step: s.Refresh},
 		{name: "due deliveries", every: 200 * time.Millisecond, step: s.Find},
 		{name: "quick senders", every: time.Second, step: send(webhook.Quick), workers: webhook.QuickSenders, wake: s.Wake(webhook.Quick)},
 		{name: "slow senders", every: time.Second, step: send(webhook.Slow), workers: webhook.SlowSenders, wake: s.Wake(webhook.Slow)},
@@ -173,19 +172,16 @@ func Listen(ctx context.Context, core *Core, store config.Store, owner id.Accoun
 			unanswered = f.Err != nil
 			told.Told(f)
 		})
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if err != nil && ctx.Err() == nil {
 			told.Failed(err)
-			wait = min(2*wait, listenWaitMax)
-		case unanswered:
-			wait = min(2*wait, listenWaitMax)
-		default:
-			wait = listenEvery
 		}
-		if !more && core.Clock.Wait(ctx, wait) != nil {
-			return nil
+		if err == nil && !unanswered {
+			wait = listenEvery
+		} else {
+			wait = min(2*wait, listenWaitMax)
+		}
+		if !more {
+			_ = core.Clock.Wait(ctx, wait) // it ends with ctx, which the loop looks at
 		}
 	}
 	return nil

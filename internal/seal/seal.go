@@ -126,7 +126,7 @@ func NewKey(random io.Reader) ([]byte, error) {
 // that make it at once all get the same.
 func LoadKey(path string, random io.Reader) ([]byte, error) {
 	for {
-		content, err := os.ReadFile(path)
+		content, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 		if err == nil {
 			k, err := ParseKey(string(content))
 			if err != nil {
@@ -145,7 +145,7 @@ func LoadKey(path string, random io.Reader) ([]byte, error) {
 
 // FindKey is [LoadKey] that makes none: it returns nil.
 func FindKey(path string) ([]byte, error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) { //nolint:gosec // the operator names the file
 		return nil, nil
 	}
 	return LoadKey(path, nil)

@@ -200,11 +200,13 @@ func TestAnswers(t *testing.T) {
 		want    string
 		status  int
 	}{
-		{"created", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201) }, "delivered 1", 201},
+		{"created", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }, "delivered 1", 201},
 		{"last of 2xx", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(299) }, "delivered 1", 299},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, 307) }, "waiting 1", 307},
-		{"not modified", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(304) }, "waiting 1", 304},
-		{"gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(410) }, "waiting 1", 410},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}, "waiting 1", 307},
+		{"not modified", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, "waiting 1", 304},
+		{"gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }, "waiting 1", 410},
 		{"long", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(long)) }, "delivered 1", 200},
 		{"reset", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "waiting 1", 0},
 		{"hangs", func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "waiting 1", 0},

@@ -81,7 +81,9 @@ func newLines(c *clock.Clock) *lines {
 func (l *lines) follow(e *Endpoint) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at := l.byID[e.ID]; at != nil && at.isSlow != (e.pace == slow) {
+	if at := l.byID[e.ID]; at != nil && e.Status == Deleted && !at.queued && len(at.waiting) == 0 && len(at.underWay) == 0 {
+		delete(l.byID, e.ID)
+	} else if at != nil && at.isSlow != (e.pace == slow) {
 		at.isSlow, at.timeouts, at.successes = e.pace == slow, 0, 0
 	}
 }

@@ -116,7 +116,7 @@ func (l *Listener) Step(ctx context.Context, tell func(Forwarded)) (did bool, er
 		}
 		tell(f)
 		if f.Err != nil {
-			return false, nil
+			break
 		}
 		gap, l.tried = false, 0
 		l.cursor.After = event.Prefix.Format(page[i].ID)
@@ -124,7 +124,7 @@ func (l *Listener) Step(ctx context.Context, tell func(Forwarded)) (did bool, er
 			return false, err
 		}
 	}
-	return len(page) == listenPage, nil
+	return len(page) == listenPage && l.tried == 0, nil
 }
 
 func (l *Listener) forward(ctx context.Context, e *event.Event) (status int, err error) {

@@ -96,8 +96,7 @@ func TestHungEndpointsDelayNobody(t *testing.T) {
 		}
 		s.run()
 		// Fresh events, and one that waits for a retry behind all of them.
-		var retry event.Event
-		retry = s.emit(a, event.ChargePaid, "")
+		retry := s.emit(a, event.ChargePaid, "")
 		clocktest.Within(t, time.Second, "the first attempt", func() bool { return len(healthy.got()) == 1 })
 		if n, err := s.Redeliver(t.Context(), event.Prefix.Format(retry.ID), ""); err != nil || n > 1 {
 			t.Fatal(n, err)

@@ -71,8 +71,8 @@ func (s *Service) pruneAccount(ctx context.Context, owner id.Account) error {
 		if err != nil {
 			return err
 		}
-		any, err := sqldb.One(ctx, s.DB, sqldb.Scalar[bool], existsEvent, int64(owner), after, end)
-		if err != nil || !any {
+		found, err := sqldb.One(ctx, s.DB, sqldb.Scalar[bool], existsEvent, int64(owner), after, end)
+		if err != nil || !found {
 			return err
 		}
 		err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {

@@ -30,6 +30,7 @@ const (
 	errorBytesMax    = 500 // of what is kept when there was no answer
 	idleTimeMax      = 90 * time.Second
 	idleMax          = 1024 // connections kept open
+	idlePerHostMax   = 4 * underWayMax
 )
 
 // newDialer returns what connects, after it has looked where to.
@@ -46,8 +47,7 @@ func newClient(s Settings) *http.Client {
 			DialContext:            newDialer(s).DialContext,
 			TLSHandshakeTimeout:    s.Timeout,
 			MaxIdleConns:           idleMax,
-			MaxIdleConnsPerHost:    underWayMax,
-			MaxConnsPerHost:        2 * underWayMax,
+			MaxIdleConnsPerHost:    idlePerHostMax, // and no bound on all: endpoints of one host must not wait for each other
 			IdleConnTimeout:        idleTimeMax,
 			MaxResponseHeaderBytes: headerBytesMax,
 			DisableCompression:     true,
