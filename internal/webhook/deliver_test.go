@@ -373,7 +373,8 @@ func TestDeadNode(t *testing.T) {
 				t.Errorf("%d deliveries", len(r.got()))
 			}
 		}
-		// And if it had sent, its result would not count.
+		// And if it does send, its result does not count.
+		r.status.Store(http.StatusInternalServerError)
 		dead.later.Store(0)
 		dead.send()
 		dead.must(dead.Store(t.Context()))

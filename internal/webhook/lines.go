@@ -19,12 +19,12 @@ const (
 
 // Bounds of what this process has in hand.
 const (
-	QuickSenders = 256 // attempts under way at once to endpoints that answer
-	SlowSenders  = 64  // and to those that let us wait
+	QuickSenders = 1024 // attempts under way at once to endpoints that answer; enough for hundreds that stop to at one moment
+	SlowSenders  = 64   // and to those that let us wait
 
 	ownedMax       = 8192 // deliveries in hand, with their bodies
 	waitingMax     = 128  // of them waiting for one endpoint
-	underWayFirst  = 4    // attempts under way at once to an endpoint of which nothing is known
+	underWayFirst  = 2    // attempts under way at once to an endpoint of which nothing is known
 	underWayMax    = 16   // to one that answers well
 	underWaySlow   = 4    // to one that lets us wait
 	lingerMax      = time.Second

@@ -98,9 +98,11 @@ func TestHungEndpointsDelayNobody(t *testing.T) {
 		// Fresh events, and one that waits for a retry behind all of them.
 		retry := s.emit(a, event.ChargePaid, "")
 		clocktest.Within(t, time.Second, "the first attempt", func() bool { return len(healthy.got()) == 1 })
-		if n, err := s.Redeliver(t.Context(), event.Prefix.Format(retry.ID), ""); err != nil || n > 1 {
+		clocktest.Wait(t, "its result", func() bool { return s.states(retry)[0] == "delivered 1" })
+		if n, err := s.Redeliver(t.Context(), event.Prefix.Format(retry.ID), ""); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
+		clocktest.Within(t, 2*time.Second, "the redelivery", func() bool { return len(healthy.got()) == 2 })
 		for n := range 20 {
 			before := len(healthy.got())
 			s.emit(a, event.ChargePaid, "")
