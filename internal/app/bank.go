@@ -176,7 +176,7 @@ func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
 	if _, err := follow(ctx); err != nil {
 		return nil, err
 	}
-	b.steps = append(b.steps, loop{"simulator clock", 200 * time.Millisecond, follow})
+	b.steps = append(b.steps, loop{name: "simulator clock", every: 200 * time.Millisecond, step: follow})
 	return b, nil
 }
 
@@ -221,7 +221,7 @@ func (b *Bank) register(base string) loop {
 	for _, s := range b.senders {
 		waiting[s.Name] = callback.Path(s.Name, s.Secret)
 	}
-	return loop{"webhooks", 5 * time.Second, func(ctx context.Context) (bool, error) {
+	return loop{name: "webhooks", every: 5 * time.Second, step: func(ctx context.Context) (bool, error) {
 		var failed error
 		for name, path := range waiting {
 			at, ok := b.Router.Get(name)
@@ -297,7 +297,11 @@ func CancelCharge(ctx context.Context, core *Core, store config.Store, serve con
 	if err != nil {
 		return "", err
 	}
-	c, err := core.charges(bank, idempotency.New(core.DB, core.Clock, 0), log, nil).Cancel(ctx, public)
+	hooks, err := core.Webhooks(ctx)
+	if err != nil {
+		return "", err
+	}
+	c, err := core.charges(bank, idempotency.New(core.DB, core.Clock, 0), hooks, log, nil).Cancel(ctx, public)
 	return string(c.Status), err
 }
 

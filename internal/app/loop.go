@@ -17,6 +17,9 @@ type loop struct {
 	name  string
 	every time.Duration
 	step  func(ctx context.Context) (did bool, err error)
+
+	workers int             // that run it at once; 0 means one
+	wake    <-chan struct{} // ends a wait early; nil for none
 }
 
 // failureWait is how long a loop whose step failed waits at least.
@@ -43,7 +46,7 @@ func (l loop) run(ctx context.Context, c *clock.Clock, log *slog.Logger) {
 				continue
 			}
 		}
-		if c.Wait(ctx, wait) != nil {
+		if c.WaitOr(ctx, wait, l.wake) != nil {
 			return
 		}
 	}

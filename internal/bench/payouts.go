@@ -81,7 +81,7 @@ func (r *run) payouts(ctx context.Context, name, database string, tpcb, ratioMin
 	if err != nil {
 		return err
 	}
-	problems, err := payout.Audit(ctx, db)
+	problems, err := payout.Audit(ctx, db, id.First(time.UnixMicro(0)))
 	if problems = append(result.Problems, problems...); err == nil && len(problems) > 0 {
 		err = &unsoundError{problems[0].What}
 	}

@@ -32,9 +32,11 @@ type Services struct {
 	Accounts *account.Service
 	Once     *idempotency.Engine
 	Router   *acquirer.Router
+	Events   *event.Log
 	Log      *slog.Logger
 	Render   func(*Charge) ([]byte, error) // the charge as an event shows it
-
+	// Postback refuses a URL that is not an active endpoint of the account; "" is none.
+	Postback func(ctx context.Context, account id.Account, url string) error
 	// Heard is told what became of each notification; nil for nobody.
 	Heard func(acquirer string, v Verdict)
 }
@@ -74,8 +76,6 @@ type Request struct {
 	Split         account.Split
 }
 
-var errPostback = fault.New(fault.Invalid, "postback_url_not_registered", "postback_url must be the URL of an active webhook endpoint of the account")
-
 // Create makes the charge, or returns the one that its key or its external_id made before.
 func (s *Service) Create(ctx context.Context, r Request) (Charge, idempotency.Outcome, error) {
 	c, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
@@ -110,11 +110,14 @@ func (s *Service) claimed(ctx context.Context, r *Request) (found idempotency.Fo
 func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Claim) (Charge, error) {
 	settings := r.Account.Settings
 	for _, err := range []error{
-		settings.Permit(account.CreateCharge), settings.PermitSplit(r.Split), settings.PermitBRL(r.Amount), permitPostback(r.PostbackURL),
+		settings.Permit(account.CreateCharge), settings.PermitSplit(r.Split), settings.PermitBRL(r.Amount),
 	} {
 		if err != nil {
 			return Charge{}, err
 		}
+	}
+	if err := s.Postback(ctx, r.Account.ID, r.PostbackURL); err != nil {
+		return Charge{}, err
 	}
 	// The acquirer's name for it is made before the call, its own identifier inside the transaction: identifiers order
 	// lists, and one that waited for an acquirer would appear behind what a reader has already passed.
@@ -159,14 +162,6 @@ func describe(attempts []acquirer.Attempt) (string, error) {
 	return string(b), err
 }
 
-// permitPostback refuses every postback_url: no account has an endpoint yet.
-func permitPostback(url string) error {
-	if url != "" {
-		return errPostback
-	}
-	return nil
-}
-
 // store writes the charge and its event in one round trip.
 func (s *Service) store(ctx context.Context, c Charge, expiresIn time.Duration, claim idempotency.Claim) (Charge, error) {
 	var created id.ID
@@ -183,8 +178,9 @@ func (s *Service) store(ctx context.Context, c Charge, expiresIn time.Duration, 
 			tx.Queue(ctx, unbindKey, int64(c.Account), c.key, id.First(claim.UnbindBefore))
 		}
 		c.insert(ctx, tx)
-		event.Write(ctx, tx, event.Event{Account: c.Account, ID: created, Type: event.ChargeCreated, Data: data})
-		return nil
+		return s.Events.Write(ctx, tx, event.Event{
+			Account: c.Account, ID: created, Type: event.ChargeCreated, Ref: c.ID, Data: data, Postback: c.PostbackURL,
+		})
 	})
 	if !errors.Is(err, sqldb.ErrConflict) {
 		return c, err

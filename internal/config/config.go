@@ -20,6 +20,7 @@ type Store struct {
 	Database string `help:"sqlite:PATH or postgres://USER@HOST/NAME. Default: sqlite under --data." placeholder:"URL" env:"PONTE_DATABASE"`
 	Data     string `help:"Folder for everything that is kept in files." default:"./ponte-data" type:"path" env:"PONTE_DATA"`
 	Config   string `help:"YAML file with the same names as the flags." placeholder:"FILE" type:"path" env:"PONTE_CONFIG"`
+	SealKey  string `help:"32 bytes in base64 or hex that seal secrets at rest. Default: a file beside the SQLite database." placeholder:"KEY" env:"PONTE_SEAL_KEY"`
 }
 
 // URL returns the database's address.

@@ -313,7 +313,7 @@ func (n *node) events(owner id.Account) string {
 func (n *node) audit() {
 	n.t.Helper()
 	result, err := ledger.Audit(n.t.Context(), n.db)
-	more, payoutErr := payout.Audit(n.t.Context(), n.db)
+	more, payoutErr := payout.Audit(n.t.Context(), n.db, id.First(time.UnixMicro(0)))
 	if problems := slices.Concat(result.Problems, more); err != nil || payoutErr != nil || len(problems) > 0 {
 		n.t.Errorf("audit: %v %v %v", problems, err, payoutErr)
 	}
