@@ -26,7 +26,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, $14, $15, $16
 	selectPayout           = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND id = $2`
 	selectPayoutByExternal = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND external_id = $2`
 
-	// What holds a key and what holds an external_id, in one look. An empty one matches nothing.
+	// What holds a key and what holds an external_id, in one look.
 	selectClaimed = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND idem_key = $2
 UNION ALL SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND external_id = $3`
 

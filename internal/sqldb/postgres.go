@@ -144,11 +144,24 @@ type pgSession struct {
 	conn    *pgx.Conn
 	begin   string
 	batch   *pgx.Batch // what waits to be sent; nil when nothing does
+	musts   []must     // of what waits
 	started bool       // BEGIN was sent
+}
+
+// must is a statement of a batch that has to change a row.
+type must struct {
+	at      int   // its place in the batch
+	missing error // the failure when it changes none
 }
 
 func (s *pgSession) queue(_ context.Context, sql string, args []any) error {
 	s.add(sql, args)
+	return nil
+}
+
+func (s *pgSession) must(_ context.Context, missing error, sql string, args []any) error {
+	s.add(sql, args)
+	s.musts = append(s.musts, must{s.batch.Len() - 1, missing})
 	return nil
 }
 
@@ -169,13 +182,32 @@ func (s *pgSession) start() {
 }
 
 // send sends what waits and reads all answers but the last, which is the caller's to read.
-func (s *pgSession) send(ctx context.Context) (pgx.BatchResults, error) {
-	batch := s.batch
-	s.batch = nil
+func (s *pgSession) send(ctx context.Context) (pgx.BatchResults, error) { return s.sendUpTo(ctx, 1) }
+
+// flush sends what waits and reads all answers.
+func (s *pgSession) flush(ctx context.Context) error {
+	results, err := s.sendUpTo(ctx, 0)
+	if err == nil {
+		err = results.Close()
+	}
+	return pgError(err)
+}
+
+// sendUpTo sends what waits and reads all answers but so many.
+func (s *pgSession) sendUpTo(ctx context.Context, unread int) (pgx.BatchResults, error) {
+	batch, musts := s.batch, s.musts
+	s.batch, s.musts = nil, nil
 	results := s.conn.SendBatch(ctx, batch)
-	for range batch.Len() - 1 {
-		if _, err := results.Exec(); err != nil {
-			_ = results.Close() // says the same again
+	for i := range batch.Len() - unread {
+		tag, err := results.Exec()
+		if err == nil && len(musts) > 0 && musts[0].at == i {
+			if tag.RowsAffected() == 0 {
+				err = musts[0].missing
+			}
+			musts = musts[1:]
+		}
+		if err != nil {
+			_ = results.Close() // says the same again, or nothing that matters any more
 			return nil, err
 		}
 	}
@@ -215,9 +247,7 @@ func (s *pgSession) query(ctx context.Context, sql string, args []any, each func
 
 func (s *pgSession) script(ctx context.Context, sql string) error {
 	s.start()
-	batch := s.batch
-	s.batch = nil
-	err := s.conn.SendBatch(ctx, batch).Close()
+	err := s.flush(ctx)
 	if err == nil {
 		_, err = s.conn.PgConn().Exec(ctx, sql).ReadAll()
 	}
@@ -227,6 +257,11 @@ func (s *pgSession) script(ctx context.Context, sql string) error {
 func (s *pgSession) commit(ctx context.Context) error {
 	if !s.started {
 		return nil // f asked nothing
+	}
+	if len(s.musts) > 0 { // they are to be known before
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
 	}
 	s.add("commit", nil)
 	var tag pgconn.CommandTag

@@ -90,6 +90,8 @@ type driver interface {
 type session interface {
 	// queue runs a statement now or together with the next one; its error may come with that one.
 	queue(ctx context.Context, sql string, args []any) error
+	// must is queue for a statement whose failure is missing when it changes no row.
+	must(ctx context.Context, missing error, sql string, args []any) error
 	exec(ctx context.Context, sql string, args []any) (int64, error)
 	query(ctx context.Context, sql string, args []any, each func(Row) error) error
 	script(ctx context.Context, sql string) error
@@ -278,6 +280,14 @@ func (tx *Tx) AfterCommit(f func()) { tx.after = append(tx.after, f) }
 func (tx *Tx) Queue(ctx context.Context, sql string, args ...any) {
 	if tx.writable() == nil {
 		tx.err = tx.s.queue(tx.context(ctx), sql, args)
+	}
+}
+
+// Must runs a statement like [Tx.Queue] that has to change a row. If it changes none the transaction fails with missing,
+// then or with the next statement, and at the latest before COMMIT.
+func (tx *Tx) Must(ctx context.Context, missing error, sql string, args ...any) {
+	if tx.writable() == nil {
+		tx.err = tx.s.must(tx.context(ctx), missing, sql, args)
 	}
 }
 

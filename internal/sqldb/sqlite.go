@@ -236,6 +236,14 @@ func (c *liteConn) queue(ctx context.Context, text string, args []any) error {
 	return err
 }
 
+func (c *liteConn) must(ctx context.Context, missing error, text string, args []any) error {
+	n, err := c.exec(ctx, text, args)
+	if err == nil && n == 0 {
+		err = missing
+	}
+	return err
+}
+
 func (c *liteConn) exec(ctx context.Context, text string, args []any) (int64, error) {
 	if err := checkText(args); err != nil {
 		return 0, err
