@@ -29,7 +29,7 @@ func (r *Router) Payer(name string) (Payer, bool) {
 func (r *Router) PlanPayout() *Plan {
 	var payers []*route
 	for _, rt := range r.routes {
-		if _, ok := rt.Acquirer.(Payer); ok {
+		if rt.payer != nil {
 			payers = append(payers, rt)
 		}
 	}
@@ -104,7 +104,7 @@ func (t *Turn) Send(ctx context.Context, n NewPayout) (Payout, error) {
 	defer func() { t.end(v) }()
 	limited, cancel := context.WithTimeout(ctx, t.router.limits.try)
 	defer cancel()
-	payout, err := t.route.Acquirer.(Payer).SendPayout(limited, n)
+	payout, err := t.route.payer.SendPayout(limited, n)
 	if err == nil {
 		v = worked
 		return payout, nil

@@ -214,6 +214,21 @@ func TestPlanTime(t *testing.T) {
 	}
 }
 
+// fakeJudge is an acquirer that also tells of infractions.
+type fakeJudge struct {
+	Judge // nil: nothing of it is asked for
+}
+
+func (f *fakeJudge) Name() string { return "beta" }
+
+func TestJudges(t *testing.T) {
+	t.Parallel()
+	r, _ := newRouter(t, Route{Acquirer: &fake{name: "alpha"}}, Route{Acquirer: &fakeJudge{}})
+	if got := r.Judges(); len(got) != 1 || got[0].Name() != "beta" {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestPayer(t *testing.T) {
 	t.Parallel()
 	r, _ := newRouter(t, Route{Acquirer: newPayer("alpha")}, Route{Acquirer: &fake{name: "beta"}})

@@ -41,6 +41,7 @@ type limits struct{ try, creation time.Duration }
 type route struct {
 	Route
 	name    string
+	payer   Payer     // the acquirer, nil when it does not pay out
 	credit  [uses]int // for each use, how much it is owed its turn among those of one priority
 	breaker breaker
 
@@ -64,7 +65,8 @@ func NewRouter(clock *clock.Clock, routes ...Route) (*Router, error) {
 			return nil, fmt.Errorf("acquirer: %s has the weight %d: want 0 or more", name, given.Weight)
 		}
 		given.Weight = max(1, given.Weight)
-		r.routes = append(r.routes, &route{Route: given, name: name})
+		payer, _ := given.Acquirer.(Payer)
+		r.routes = append(r.routes, &route{Route: given, name: name, payer: payer})
 	}
 	slices.SortStableFunc(r.routes, func(a, b *route) int { return cmp.Compare(a.Priority, b.Priority) })
 	return r, nil
@@ -79,6 +81,16 @@ func (r *Router) Get(name string) (Acquirer, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Judges returns the acquirers that tell of infractions, in the order of their priority.
+func (r *Router) Judges() (judges []Judge) {
+	for _, rt := range r.routes {
+		if j, ok := rt.Acquirer.(Judge); ok {
+			judges = append(judges, j)
+		}
+	}
+	return judges
 }
 
 // Created is a charge, where it was made, and how it got there.

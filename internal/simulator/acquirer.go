@@ -37,6 +37,8 @@ type acquirer struct {
 	host    atomic.Pointer[string] // host and port under which the door is reached
 	refuses atomic.Bool            // the door is shut by a fault
 	handler http.Handler
+
+	lastToken atomic.Pointer[goodToken]
 }
 
 func (a *acquirer) baseURL() string { return "http://" + *a.host.Load() }
@@ -75,6 +77,8 @@ var routes = []route{
 	{"GET /v2/gn/pix/enviados/{e2eid}", opPayoutGet, (*acquirer).getPayoutByEndToEnd},
 	{"GET /v2/gn/pix/enviados", opPayoutGet, (*acquirer).listPayouts},
 	{"GET /v2/gn/saldo", opOther, (*acquirer).getBalance},
+	{"GET /v2/gn/infracoes", opMEDList, (*acquirer).listInfractions},
+	{"POST /v2/gn/infracoes/{id}/defesa", opMEDDefend, (*acquirer).postDefense},
 }
 
 // prepare builds the handler and the server in front of it.
@@ -175,13 +179,15 @@ func (a *acquirer) rejection(op operation, r *http.Request) error {
 		return errClient
 	case opChargeCreate:
 		return chargeInvalid.because(reason, violation{Reason: reason, Property: "cob"})
-	case opChargeGet, opPayoutGet:
+	case opChargeGet, opPayoutGet, opMEDList:
 		return accessDenied.because(reason)
 	case opPayoutSend:
 		if a.isUsed(r.PathValue("idEnvio")) {
 			return errDuplicateSend // to refuse what was done before would be a lie
 		}
 		return errBadKey
+	case opMEDDefend:
+		return infractionInvalid.because(reason)
 	case opAny, opOther:
 	}
 	return invalidRequest.because(reason)
@@ -249,7 +255,7 @@ func readJSON(r *http.Request, v any, kind problemKind, root string) error {
 		return nil
 	case errors.As(err, &wrongType):
 		var broken violations
-		broken.schema(strings.TrimSuffix(root+"."+wrongType.Field, "."), wrongType.Value)
+		broken.schema(strings.Trim(root+"."+wrongType.Field, "."), wrongType.Value)
 		return kind.because("A requisição não respeita o schema.", broken...)
 	}
 	return invalidRequest.because("O corpo da requisição não é JSON.")

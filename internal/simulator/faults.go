@@ -42,13 +42,16 @@ const (
 	opChargeGet    operation = "charge.get"    // every read of charges and of the Pix that paid them
 	opPayoutSend   operation = "payout.send"   // PUT /v3/gn/pix
 	opPayoutGet    operation = "payout.get"    // every read of payouts
+	opMEDList      operation = "med.list"      // GET /v2/gn/infracoes
+	opMEDDefend    operation = "med.defend"    // POST /v2/gn/infracoes/{id}/defesa
 	opToken        operation = "token"         // POST /oauth/token
 	opOther        operation = ""              // what has no name of its own
 )
 
 // operations are all that a fault can name, in the order in which people see them.
 var operations = []string{
-	string(opChargeCreate), string(opChargeGet), string(opPayoutSend), string(opPayoutGet), string(opToken), string(opAny),
+	string(opChargeCreate), string(opChargeGet), string(opPayoutSend), string(opPayoutGet), string(opMEDList), string(opMEDDefend),
+	string(opToken), string(opAny),
 }
 
 // Bounds of faults.

@@ -313,11 +313,11 @@ func (a *acquirer) listPayouts(r *http.Request) (httpkit.Answer, error) {
 // getBalance tells what could be sent now.
 func (a *acquirer) getBalance(r *http.Request) (httpkit.Answer, error) {
 	a.books.mu.Lock()
-	balance := a.books.book[a.number].balance
+	balance, claimed := a.books.book[a.number].balance, a.books.book[a.number].claimed()
 	a.books.mu.Unlock()
 	body := map[string]any{"saldo": balance.String()}
 	if r.URL.Query().Get("bloqueios") == "true" {
-		body["bloqueios"] = map[string]string{"judicial": "0.00", "med": "0.00", "total": "0.00"}
+		body["bloqueios"] = map[string]string{"judicial": "0.00", "med": claimed.String(), "total": claimed.String()}
 	}
 	return httpkit.Answer{Body: body}, nil
 }

@@ -75,7 +75,7 @@ func (a *acquirer) settle(id string) error {
 // failureReasons are codes of the payment network, with what they mean.
 var failureReasons = map[string]string{
 	"AB03": "Liquidação interrompida por tempo esgotado no SPI",
-	"AB09": "Erro no participante do usuário recebedor",
+	"AB09": "Erro no banco do usuário recebedor",
 	"AC03": "Agência ou conta do usuário recebedor inexistente ou inválida",
 	"AC06": "Conta do usuário recebedor bloqueada",
 	"AC07": "Conta do usuário recebedor encerrada",
@@ -83,7 +83,7 @@ var failureReasons = map[string]string{
 	"AG03": "Tipo de transação não suportado pelo usuário recebedor",
 	"AM02": "Valor superior ao limite da conta do usuário recebedor",
 	"BE01": "CPF ou CNPJ não é do titular da conta do usuário recebedor",
-	"DS04": "Ordem rejeitada pelo participante do usuário recebedor",
+	"DS04": "Ordem rejeitada pelo banco do usuário recebedor",
 	"ED05": "Erro no processamento da liquidação",
 }
 
@@ -115,6 +115,8 @@ type payoutOrder struct {
 	reason   string    // why it fails; empty means some
 	amount   money.BRL // that comes back; 0 means all that is left
 	silent   bool      // the notification gets lost
+
+	end payoutStatus // that it shall have; payoutProcessing means neither
 }
 
 // findPayout returns a payout by the id that its sender chose.
@@ -142,6 +144,12 @@ func (s *Simulator) change(o payoutOrder, do func(b *books, acquirer int) (payou
 		return payoutView{}, errorOf(err)
 	}
 	v, err := do(s.books, found.acquirer)
+	if errors.Is(err, errPayoutEnded) {
+		// As it was wished, by somebody else: payouts also settle by themselves.
+		if found, err := s.findPayout(o); err == nil && found.status == o.end {
+			return found, nil
+		}
+	}
 	if err != nil {
 		return payoutView{}, errorOf(err)
 	}
@@ -152,10 +160,12 @@ func (s *Simulator) change(o payoutOrder, do func(b *books, acquirer int) (payou
 }
 
 func (s *Simulator) settlePayout(o payoutOrder) (payoutView, error) {
+	o.end = payoutSettled
 	return s.change(o, func(b *books, acquirer int) (payoutView, error) { return b.settle(acquirer, o.id) })
 }
 
 func (s *Simulator) failPayout(o payoutOrder) (payoutView, error) {
+	o.end = payoutFailed
 	return s.change(o, func(b *books, acquirer int) (payoutView, error) { return b.fail(acquirer, o.id, failureOf(o.reason)) })
 }
 
@@ -174,7 +184,7 @@ func (s *Simulator) controlPayout(do func(payoutOrder) (payoutView, error)) func
 			id:       r.PathValue("id"),
 			acquirer: f.String("acquirer", httpkit.StringRule{OneOf: acquirerNames[:]}).Value,
 			reason:   f.String("reason", httpkit.StringRule{Min: 1, Max: failureReasonMax}).Value,
-			amount:   amountField(f, "amount"),
+			amount:   amountField(f),
 			silent:   !flagField(f, body, "callback", true),
 		}
 		if err := f.Err(); err != nil {

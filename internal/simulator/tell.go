@@ -25,6 +25,7 @@ func (b *books) tell(name string) []byte {
 	defer b.mu.Unlock()
 	var balance money.BRL
 	charges, payments, payouts := []byte(`{"charges":[`), []byte(`"payments":[`), []byte(`"payouts":[`)
+	infractions := []byte(`"infractions":[`)
 	for i, k := range b.book {
 		if name != "" && name != acquirerNames[i] {
 			continue
@@ -44,9 +45,15 @@ func (b *books) tell(name string) []byte {
 				`,"amount":"`+v.amount.String()+`","status":"`+v.status.String()+`","end_to_end_id":"`+v.endToEndID.String()+
 				`","executions":`+strconv.Itoa(int(v.executions))+`,"returned":"`+(v.amount-v.left()).String()+`"}`...)
 		}
+		for place := range k.infractions.count {
+			f := k.infractions.at(place)
+			infractions = append(separate(infractions), `{"acquirer":"`+acquirerNames[i]+`","id":"`+f.id+`","end_to_end_id":"`+f.endToEndID+
+				`","amount":"`+f.amount.String()+`","status":"`+f.status.String()+`"}`...)
+		}
 	}
 	charges = append(append(charges, `],`...), payments...)
 	charges = append(append(charges, `],`...), payouts...)
+	charges = append(append(charges, `],`...), infractions...)
 	return append(charges, `],"balance":"`+balance.String()+`"}`...)
 }
 

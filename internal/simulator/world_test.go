@@ -262,9 +262,7 @@ func newReceiver(tb testing.TB) *receiver {
 		err := json.Unmarshal(body, &told)
 		v.mu.Lock()
 		v.got = append(v.got, r.URL.RequestURI()+" "+string(body))
-		for _, p := range told.Pix {
-			v.pixs = append(v.pixs, p)
-		}
+		v.pixs = append(v.pixs, told.Pix...)
 		v.mu.Unlock()
 		if err != nil || len(told.Pix) == 0 {
 			tb.Errorf("notified of %s: %v", body, err)

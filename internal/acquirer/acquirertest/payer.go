@@ -522,10 +522,14 @@ type sentPix struct {
 	Status     string  `json:"status"`
 	At         *string `json:"horario"`
 	Extras     struct {
-		ID      string                   `json:"idEnvio"`
-		Failure *struct{ Codigo string } `json:"erro"`
+		ID      string `json:"idEnvio"`
+		Failure *struct {
+			Code string `json:"codigo"`
+		} `json:"erro"`
 	} `json:"gnExtras"`
-	Returns []struct{ Valor string } `json:"devolucoes"`
+	Returns []struct {
+		Value string `json:"valor"`
+	} `json:"devolucoes"`
 }
 
 // listen returns a webhook of the driver's acquirer, and what it was told so far.
@@ -535,7 +539,9 @@ func (b *payerBench) listen(t *testing.T, meanwhile func(sentPix)) func() []sent
 	var got []sentPix
 	listener := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		var told struct{ Pix []sentPix }
+		var told struct {
+			Pix []sentPix `json:"pix"`
+		}
 		if err := json.Unmarshal(body, &told); err != nil {
 			t.Errorf("told %s", body)
 		}
@@ -581,11 +587,11 @@ func payoutCallbacks(t *testing.T, b *payerBench) {
 		t.Errorf("told %+v", p)
 	}
 	b.Fail(failed.ID, "AC03")
-	if p := one(failed.ID, "NAO_REALIZADO"); p.Extras.Failure == nil || p.Extras.Failure.Codigo != "AC03" || p.At != nil {
+	if p := one(failed.ID, "NAO_REALIZADO"); p.Extras.Failure == nil || p.Extras.Failure.Code != "AC03" || p.At != nil {
 		t.Errorf("told %+v", p)
 	}
 	b.Return(settled.ID, 34)
-	if p := one(settled.ID, "REALIZADO"); len(p.Returns) != 1 || p.Returns[0].Valor != "0.34" {
+	if p := one(settled.ID, "REALIZADO"); len(p.Returns) != 1 || p.Returns[0].Value != "0.34" {
 		t.Errorf("told %+v", p)
 	}
 	b.Fault(Fault{Operation: "payout.send", Kind: "duplicate_callback", Times: 1})

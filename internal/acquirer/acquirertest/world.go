@@ -189,6 +189,27 @@ func (w *World) Charges(acquirer, txID string) string {
 	return strings.Join(lines, "\n")
 }
 
+// Claim opens an infraction against a payment, of all of it if amount is 0, and returns its id.
+func (w *World) Claim(endToEndID string, amount money.BRL, reason string) string {
+	w.tb.Helper()
+	order := map[string]any{"end_to_end_id": endToEndID}
+	if amount > 0 {
+		order["amount"] = amount.String()
+	}
+	if reason != "" {
+		order["reason"] = reason
+	}
+	var opened struct{ ID string }
+	w.call(http.MethodPost, "/sim/med", order, &opened)
+	return opened.ID
+}
+
+// Decide closes an infraction: accept, reject or cancel.
+func (w *World) Decide(id, how string) {
+	w.tb.Helper()
+	w.call(http.MethodPost, "/sim/med/"+id+"/"+how, nil, nil)
+}
+
 // Settle lets the money of a payout leave.
 func (w *World) Settle(id string) {
 	w.tb.Helper()

@@ -41,6 +41,9 @@ type Call struct {
 	// means chave, wherever it stands.
 	OwnKey string
 
+	// Causes are what refusals with these statuses mean beyond what they mean everywhere; nil means nothing.
+	Causes map[int]error
+
 	// MovesMoney says that only a refusal in words proves that nothing happened. Otherwise a bare 401 does too, because
 	// nothing is lost when it does not.
 	MovesMoney bool
@@ -208,6 +211,9 @@ func (c *Client) judge(call Call, a answer) *acquirer.Error {
 		kind = meaning{class: acquirer.Down}
 	case kind.class == acquirer.Business && p.names(cmp.Or(call.OwnKey, "chave")):
 		kind.class = acquirer.Credentials // our own Pix key is wrong, whatever is charged
+	}
+	if cause := call.Causes[a.status]; cause != nil {
+		kind.cause = cause
 	}
 	failure.Class, failure.Cause = kind.class, kind.cause
 	if kind.refused && (readable || a.status == http.StatusUnauthorized && !call.MovesMoney) {

@@ -145,8 +145,12 @@ type Refund struct {
 	ReturnID text  `json:"rtrId"`
 	Value    text  `json:"valor"`
 	Status   text  `json:"status"`
+	Nature   text  `json:"natureza"`
 	At       times `json:"horario"`
 }
+
+// natureInfraction is how all natures of returns for infractions begin.
+const natureInfraction = "MED_"
 
 // times are when a refund was asked for and settled, or only one moment.
 type times struct {
@@ -176,6 +180,7 @@ func (r Refund) Refund() (acquirer.Refund, bool) {
 	}
 	back := acquirer.Refund{
 		ID: string(name), ReturnID: string(r.ReturnID), Amount: amount, Status: refundStatus(string(r.Status)), At: r.At.Settled.Time,
+		ForInfraction: strings.HasPrefix(strings.ToUpper(string(r.Nature)), natureInfraction),
 	}
 	if back.At.IsZero() {
 		back.At = r.At.Asked.Time

@@ -70,7 +70,10 @@ type Client struct {
 	webhookMTLS bool
 }
 
-var _ acquirer.Payer = (*Client)(nil)
+var (
+	_ acquirer.Payer = (*Client)(nil)
+	_ acquirer.Judge = (*Client)(nil)
+)
 
 // New returns the account at Efí that config describes. Nothing is sent yet. It fails when config cannot work.
 func New(config Config, clock *clock.Clock) (*Client, error) {

@@ -37,6 +37,11 @@ func TestPayerSuite(t *testing.T) {
 	acquirertest.RunPayer(t, func(t *testing.T, s acquirertest.Setup) acquirer.Payer { t.Helper(); return open(t, s) })
 }
 
+func TestJudgeSuite(t *testing.T) {
+	t.Parallel()
+	acquirertest.RunJudge(t, func(t *testing.T, s acquirertest.Setup) acquirer.Judge { t.Helper(); return open(t, s) })
+}
+
 func TestSetWebhook(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
