@@ -43,6 +43,7 @@ type Service struct {
 	stuck   inquiry.Stuck        // payouts that cannot be followed
 	settled inquiry.Memory       // payouts that need no second look
 	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
+	recent  recent               // payouts that were just sent from here
 }
 
 // New returns the service.
@@ -87,9 +88,14 @@ func (s *Service) Create(ctx context.Context, r Request) (Payout, idempotency.Ou
 	return p, outcome, err
 }
 
-// claimed finds what holds the request's key and what holds its external_id.
+// claimed finds what holds the request's key and what holds its external_id. Most requests have no key.
 func (s *Service) claimed(ctx context.Context, r *Request) (found idempotency.Found[Payout], err error) {
-	rows, err := sqldb.All(ctx, s.DB, scanPayout, selectClaimed, int64(r.Account.ID), r.Key, r.ExternalID)
+	var rows []Payout
+	if r.Key == "" {
+		rows, err = sqldb.All(ctx, s.DB, scanPayout, selectPayoutByExternal, int64(r.Account.ID), r.ExternalID)
+	} else {
+		rows, err = sqldb.All(ctx, s.DB, scanPayout, selectClaimed, int64(r.Account.ID), r.Key, r.ExternalID)
+	}
 	for _, p := range rows {
 		stored := &idempotency.Stored[Payout]{
 			Resource: p, Hash: p.hash, KeyAt: p.CreatedAt(), SameMaterial: p.Amount == r.Amount && p.Key == r.PixKey.Value,
@@ -136,7 +142,11 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	sending, cancel := context.WithTimeout(ctx, acquirer.CreationTimeMax-s.Clock.RealSince(began))
 	defer cancel()
 	d := dispatch{Service: s, payout: &p, plan: plan, turn: turn}
-	return p, d.run(ctx, sending)
+	err := d.run(ctx, sending)
+	if err == nil && p.Status == Processing {
+		s.recent.add(p)
+	}
+	return p, err
 }
 
 // refuseUnasked says that nobody can be asked to send a payout, unless its money is not there either.

@@ -62,6 +62,7 @@ var Finds = map[string]string{
 	"charge.findExpired":              "charges whose time is over",
 	"charge.findReleased":             "money whose waiting time is over",
 	"idempotency.findForgotten":       "keys that are no longer remembered",
+	"payout.findAcquirer":             "acquirers that have payouts under way",
 	"payout.findDue":                  "payouts whose acquirer is to be asked",
 	"payout.findDoubts":               "payouts of which nobody knows whether they were sent",
 	"payout.countDoubts":              "the same, added up",

@@ -265,34 +265,3 @@ func TestConvoyNoTurn(t *testing.T) {
 	}
 	isIdle(t, r.db)
 }
-
-// A guard refuses on both databases alike, also in a transaction that asks.
-func TestGuard(t *testing.T) {
-	t.Parallel()
-	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
-		put(t, db, "counter")
-		for _, asks := range []bool{false, true} {
-			for _, who := range []string{"counter", "nobody"} {
-				runs := 0
-				err := db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
-					runs++
-					tx.Guard(ctx, errNobody, raiseClock, who)
-					tx.Queue(ctx, raiseClock, "counter")
-					if asks {
-						if _, err := tx.Exec(ctx, raiseClock, "counter"); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-				if runs != 1 || (who == "counter" && err != nil) || (who == "nobody" && !errors.Is(err, errNobody)) {
-					t.Errorf("%s, asks %v: %v after %d runs", who, asks, err, runs)
-				}
-			}
-		}
-		n, err := sqldb.One(t.Context(), db, sqldb.Scalar[int64], selectClock, "counter")
-		if err != nil || n != 2+3 {
-			t.Errorf("counted %d: %v", n, err)
-		}
-	})
-}
