@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,14 +88,26 @@ func openDriver(c *clock.Clock, a config.Acquirer) (acquirer.Acquirer, error) {
 	if err != nil {
 		return nil, err
 	}
+	var roots *x509.CertPool
+	if a.CA != "" {
+		if roots, err = readRoots(a.CA); err != nil {
+			return nil, err
+		}
+	}
 	switch a.Driver {
 	case "efi":
 		return efi.New(efi.Config{
-			Name: a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key, Certificate: certificate,
+			RootCAs: roots,
+			Name:    a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key, Certificate: certificate,
 			WebhookMTLS: a.CallbackCA != "",
 		}, c)
 	case "bcb":
+		body, ok := map[string]bcb.TokenBody{"": bcb.TokenForm, "form": bcb.TokenForm, "json": bcb.TokenJSON}[a.TokenBody]
+		if !ok {
+			return nil, fmt.Errorf("token_body %q: use form or json", a.TokenBody)
+		}
 		return bcb.New(bcb.Config{
+			TokenBody: body, RootCAs: roots, ReceiverName: a.ReceiverName, ReceiverCity: a.ReceiverCity,
 			Name: a.Name, BaseURL: a.BaseURL, TokenURL: a.TokenURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key,
 			Certificate: certificate,
 		}, c)
@@ -111,7 +124,7 @@ func readCertificate(a config.Acquirer) (c bcb.Certificate, err error) {
 		return c, err
 	}
 	if !bytes.Contains(content, []byte("-----BEGIN")) {
-		return bcb.Certificate{PKCS12: content}, nil
+		return bcb.Certificate{PKCS12: content, Password: a.CertificatePassword}, nil
 	}
 	c.CertPEM, c.KeyPEM = content, content
 	if a.CertificateKey != "" {
@@ -176,7 +189,7 @@ func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
 	if _, err := follow(ctx); err != nil {
 		return nil, err
 	}
-	b.steps = append(b.steps, loop{name: "simulator clock", every: 200 * time.Millisecond, step: follow})
+	b.steps = append(b.steps, loop{name: "simulator clock", every: 200 * time.Millisecond, step: follow, early: true})
 	return b, nil
 }
 

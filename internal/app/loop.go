@@ -16,6 +16,7 @@ import (
 type loop struct {
 	name  string
 	every time.Duration
+	early bool // it has to have been stepped before anything is served
 	step  func(ctx context.Context) (did bool, err error)
 
 	workers int             // that run it at once; 0 means one

@@ -85,10 +85,10 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		v1.ServeHTTP(w, r)
 	})))
 	s.loops = slices.Concat(bank.steps, []loop{
-		{name: "node", every: 500 * time.Millisecond, step: s.node.Step},
-		{name: "endpoints", every: 400 * time.Millisecond, step: hooks.Refresh}, // before anything that writes events
-		{name: "guard", every: 500 * time.Millisecond, step: guard.Step},
-		{name: "ratelimit", every: ratelimit.StepEvery, step: limiter.Step},
+		{name: "node", every: 500 * time.Millisecond, step: s.node.Step, early: true},
+		{name: "endpoints", every: 400 * time.Millisecond, step: hooks.Refresh, early: true}, // before anything that writes events
+		{name: "guard", every: 500 * time.Millisecond, step: guard.Step, early: true},
+		{name: "ratelimit", every: ratelimit.StepEvery, step: limiter.Step, early: true},
 		{name: "fold", every: 50 * time.Millisecond, step: core.Ledger.Step},
 		{name: "idempotency", every: time.Minute, step: once.Step},
 		{name: "locks", every: 5 * time.Second, step: func(ctx context.Context) (bool, error) { core.DB.ReleaseStale(ctx); return false, nil }},
@@ -108,6 +108,14 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 // none. It comes before Work.
 func (s *Server) Reachable(base string) {
 	s.loops = append(s.loops, s.bank.register(cmp.Or(strings.TrimSuffix(s.config.PublicURL, "/"), base)))
+}
+
+// checkReachable refuses to tell real acquirers an address that only works here.
+func (s *Server) checkReachable() error {
+	if s.bank.Simulated || strings.HasPrefix(s.config.PublicURL, "https://") {
+		return nil
+	}
+	return errors.New("--public-url is missing: acquirers have to know at which https:// address they reach this server")
 }
 
 // Handler returns everything that the main listener serves. Tests use it without one.
@@ -154,11 +162,11 @@ func (s *Server) Step(ctx context.Context) {
 	}
 }
 
-// prepare makes one step of every loop before the first request: until then the node is not ready. Workers may wait long
-// for others, so they begin with [Server.Work].
+// prepare makes the steps before the first request without which none may be served: until then the node is not ready. None
+// of them asks an acquirer or a receiver. One that hangs must not keep the server from answering, and from being stopped.
 func (s *Server) prepare(ctx context.Context) {
 	for _, l := range s.loops {
-		if l.workers == 0 {
+		if l.early {
 			s.step(ctx, l)
 		}
 	}
@@ -222,6 +230,9 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 			return err
 		}
 		servers = append(servers, &server{s.http(inside.Handler()), netutil.LimitListener(controls, connectionsMax)})
+	}
+	if err := s.checkReachable(); err != nil {
+		return err
 	}
 	s.Reachable(base)
 	// The work ends after the requests that need it.

@@ -126,6 +126,10 @@ func (h *Handler) pass(name string, n *notice) string {
 	if !known {
 		n.EndToEndID = ""
 	}
+	// What is no name of ours is not kept: it may be long, and says nothing.
+	if !pix.IsTxID(n.TxID) {
+		n.TxID = ""
+	}
 	payout, ok := n.payout(), false
 	switch {
 	case payout != "" || (known && string(n.Type) == typePayout):

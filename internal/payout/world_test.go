@@ -19,6 +19,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/acquirer/efi"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
@@ -187,7 +188,13 @@ func (w *world) node(db *sqldb.DB, lenses ...func(acquirer.Payer) acquirer.Payer
 	n := &node{world: w, db: db, accounts: account.New(db, w.clock, rand.Reader), log: &journal{}}
 	n.Service = payout.New(payout.Services{
 		DB: db, Clock: w.clock, IDs: ids, Ledger: ledger.New(db, ids, w.clock), Once: idempotency.New(db, w.clock, 0), Router: router,
-		Log: slog.New(slog.NewTextHandler(n.log, nil)),
+		Events: event.NewLog(nil), Log: slog.New(slog.NewTextHandler(n.log, nil)),
+		Postback: func(_ context.Context, _ id.Account, url string) error {
+			if url != "" {
+				return fault.New(fault.Invalid, "postback_url_not_registered", "")
+			}
+			return nil
+		},
 		Render: func(p *payout.Payout) ([]byte, error) {
 			return fmt.Appendf(nil, `{"status":%q}`, p.Status), nil
 		},
