@@ -179,8 +179,15 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%+v", doubts)
 		}
 
+		var unmatched []unmatchedJSON
+		in.json(t, &unmatched, "charge", "unmatched")
+		if unmatched == nil || len(unmatched) != 0 {
+			t.Errorf("%+v", unmatched)
+		}
+
 		// The same for people: nothing of it is JSON.
 		for _, args := range [][]string{
+			{"charge", "unmatched"},
 			{"account", "list"},
 			{"account", "show", account},
 			{"key", "list", account},

@@ -74,7 +74,7 @@ func (c *doctorCommand) Run(e *env) error {
 		}
 		unmatched, err := core.CountUnmatched(e.ctx)
 		if err == nil && unmatched > 0 {
-			err = fmt.Errorf("%d payments belong to no charge: see table unmatched", unmatched)
+			err = fmt.Errorf("%d payments belong to no charge: see ponte charge unmatched", unmatched)
 		}
 		add("payments", "all belong to a charge", err)
 		doubt, err := core.CountDoubts(e.ctx)

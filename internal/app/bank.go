@@ -388,6 +388,21 @@ func CheckAcquirers(ctx context.Context, core *Core, store config.Store, serve c
 	return list, nil
 }
 
+// FindCharge returns a charge of any account by chg_... .
+func (c *Core) FindCharge(ctx context.Context, public string) (charge.Charge, error) {
+	return charge.New(charge.Services{DB: c.DB, Clock: c.Clock, Accounts: c.Accounts}).Find(ctx, public)
+}
+
+// ListUnmatched returns the payments that belong to no charge and wait to be looked at.
+func (c *Core) ListUnmatched(ctx context.Context) ([]charge.Unmatched, error) {
+	return charge.ListUnmatched(ctx, c.DB)
+}
+
+// DismissUnmatched notes why nothing more is to be done about a payment that belongs to no charge.
+func (c *Core) DismissUnmatched(ctx context.Context, endToEndID, why string) error {
+	return charge.DismissUnmatched(ctx, c.DB, endToEndID, why)
+}
+
 // CountUnmatched returns how many payments belong to no charge.
 func (c *Core) CountUnmatched(ctx context.Context) (int64, error) {
 	return charge.CountUnmatched(ctx, c.DB)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -112,7 +113,18 @@ type Unmatched struct {
 	Reason     string
 }
 
-// ListUnmatched returns the payments that were found last and belong to no charge.
+// ErrNoUnmatched is returned for a payment that does not wait to be looked at.
+var ErrNoUnmatched = fault.New(fault.NotFound, "", "no such payment waits to be looked at")
+
+// DismissUnmatched notes why nothing more is to be done about a payment that belongs to no charge.
+func DismissUnmatched(ctx context.Context, db *sqldb.DB, endToEndID, why string) error {
+	return db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Guard(ctx, ErrNoUnmatched, dismissUnmatched, why, endToEndID)
+		return nil
+	})
+}
+
+// ListUnmatched returns the payments that were found last, belong to no charge and wait to be looked at.
 func ListUnmatched(ctx context.Context, q sqldb.Querier) ([]Unmatched, error) {
 	return sqldb.All(ctx, q, func(r sqldb.Row) (u Unmatched, err error) {
 		var amount, paidAt, foundAt int64

@@ -138,7 +138,11 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 		Description: r.Description, PayerName: r.PayerName, PayerDocument: r.PayerDocument, PostbackURL: r.PostbackURL,
 		Acquirer: made.Acquirer, Routing: routing, CopyPaste: made.Charge.CopyPaste, key: r.Key, hash: r.Hash,
 	}
-	return s.store(ctx, c, r.ExpiresIn, claim)
+	kept, err := s.store(ctx, c, r.ExpiresIn, claim)
+	if err != nil && !errors.Is(err, sqldb.ErrCommitUnknown) {
+		s.Router.Abandon(made.Acquirer, txid) // nobody was shown it
+	}
+	return kept, err
 }
 
 // describe tells operators why a charge is where it is.
@@ -284,11 +288,7 @@ var ErrNotPending = fault.New(fault.Conflict, "charge_not_pending", "only a pend
 
 // Cancel removes a pending charge at its acquirer and then here. A payment that came first wins.
 func (s *Service) Cancel(ctx context.Context, public string) (Charge, error) {
-	x, err := prefix.Parse(public)
-	if err != nil {
-		return Charge{}, ErrNotFound
-	}
-	c, err := s.findAnywhere(ctx, x)
+	c, err := s.Find(ctx, public)
 	if err != nil {
 		return Charge{}, err
 	}
@@ -309,6 +309,15 @@ func (s *Service) Cancel(ctx context.Context, public string) (Charge, error) {
 		err = removeErr
 	}
 	return now, err
+}
+
+// Find returns a charge of any account by chg_... .
+func (s *Service) Find(ctx context.Context, public string) (Charge, error) {
+	x, err := prefix.Parse(public)
+	if err != nil {
+		return Charge{}, ErrNotFound
+	}
+	return s.findAnywhere(ctx, x)
 }
 
 // findAnywhere looks for a charge in one account after the other: an operator does not have to know whose it is.

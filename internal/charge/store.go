@@ -62,8 +62,10 @@ ORDER BY expires_at LIMIT $3`
 
 	insertUnmatched = `INSERT INTO unmatched (acquirer, end_to_end_id, txid, amount, paid_at, found_at, reason)
 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (acquirer, end_to_end_id) DO NOTHING`
-	listUnmatched  = `SELECT acquirer, end_to_end_id, COALESCE(txid, ''), amount, paid_at, found_at, reason FROM unmatched ORDER BY found_at DESC LIMIT $1`
-	countUnmatched = `SELECT COUNT(*) FROM unmatched`
+	listUnmatched = `SELECT acquirer, end_to_end_id, COALESCE(txid, ''), amount, paid_at, found_at, reason
+FROM unmatched WHERE dismissed IS NULL ORDER BY found_at DESC LIMIT $1`
+	countUnmatched   = `SELECT COUNT(*) FROM unmatched WHERE dismissed IS NULL`
+	dismissUnmatched = `UPDATE unmatched SET dismissed = $1 WHERE end_to_end_id = $2 AND dismissed IS NULL`
 )
 
 func scanCharge(r sqldb.Row) (Charge, error) {
