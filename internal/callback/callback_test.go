@@ -187,7 +187,7 @@ func TestCertificate(t *testing.T) {
 		callback.Receivers{Charge: func(string, string, string) bool { return true }},
 		func(acquirer, what string) { counts = append(counts, acquirer+" "+what) })
 	server := httptest.NewUnstartedServer(newFrame().Wrap(h))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair(t, site)}, ClientAuth: tls.RequestClientCert} //nolint:gosec // versions do not matter here
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair(t, site)}, ClientAuth: tls.RequestClientCert}
 	server.StartTLS()
 	defer server.Close()
 	for _, c := range []struct {
@@ -201,7 +201,7 @@ func TestCertificate(t *testing.T) {
 		{"none, and none is asked for", "beta", nil, 200},
 		{"a stranger's, and none is asked for", "beta", []tls.Certificate{pair(t, stranger)}, 200},
 	} {
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: site.Pool, Certificates: c.shown}}} //nolint:gosec // as above
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: site.Pool, Certificates: c.shown}}}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+callback.Path(c.acquirer, secret), strings.NewReader(one))
 		if err != nil {
 			t.Fatal(err)

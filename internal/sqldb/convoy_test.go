@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -63,14 +64,14 @@ func (w *wire) holdGate(t *testing.T) pgx.Tx {
 }
 
 // join lets another transaction wait, each after the one before it.
-func (r *road) join(t *testing.T, ctx context.Context, limit time.Duration, f func(ctx context.Context, tx *sqldb.Tx, runs int)) {
+func (r *road) join(t *testing.T, limit time.Duration, f func(ctx context.Context, tx *sqldb.Tx, runs int)) {
 	t.Helper()
 	at := len(r.told)
 	r.told = append(r.told, make(chan error, 1))
 	r.runs = append(r.runs, 0)
 	go func() {
 		runs := 0
-		err := r.db.WriteWithin(ctx, limit, func(ctx context.Context, tx *sqldb.Tx) error {
+		err := r.db.WriteWithin(t.Context(), limit, func(ctx context.Context, tx *sqldb.Tx) error {
 			runs++
 			f(ctx, tx, runs)
 			return nil
@@ -93,7 +94,7 @@ func TestConvoy(t *testing.T) {
 	t.Parallel()
 	r, letGo := newRoad(t)
 	for i := range travelers {
-		r.join(t, t.Context(), time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) { tx.Queue(ctx, insertClock, name(i), 0) })
+		r.join(t, time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) { tx.Queue(ctx, insertClock, name(i), 0) })
 	}
 	letGo()
 	for i, told := range r.told {
@@ -128,7 +129,7 @@ func TestConvoyDissolved(t *testing.T) {
 				r, letGo := newRoad(t)
 				bad := at * (travelers - 1) / 2
 				for i := range travelers {
-					r.join(t, t.Context(), time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) {
+					r.join(t, time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) {
 						tx.Queue(ctx, insertClock, name(i), 0)
 						if i == bad {
 							test.f(ctx, tx)
@@ -168,7 +169,7 @@ func TestConvoyLost(t *testing.T) {
 					t.Parallel()
 					r, letGo := newRoad(t)
 					for i := range travelers {
-						r.join(t, t.Context(), time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) {
+						r.join(t, time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) {
 							if guarded {
 								tx.Guard(ctx, errNobody, `UPDATE clock SET offset_us = offset_us + 1 WHERE name = 'counter' AND NOT EXISTS (SELECT 1 FROM clock WHERE name = $1)`, name(i))
 								tx.Queue(ctx, insertClock, name(i), 0)
@@ -202,11 +203,11 @@ func TestConvoyRollbackLost(t *testing.T) {
 	t.Parallel()
 	const bad = travelers - 1
 	for skip := range 4 {
-		t.Run(fmt.Sprint(skip), func(t *testing.T) {
+		t.Run(strconv.Itoa(skip), func(t *testing.T) {
 			t.Parallel()
 			r, letGo := newRoad(t)
 			for i := range travelers {
-				r.join(t, t.Context(), time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) {
+				r.join(t, time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) {
 					tx.Queue(ctx, insertOnce, name(i), 0)
 					if i == bad {
 						tx.Guard(ctx, errNobody, raiseClock, "nobody")
@@ -255,7 +256,7 @@ func TestConvoyNoTurn(t *testing.T) {
 	t.Parallel()
 	r, letGo := newRoad(t)
 	const soon = 50 * time.Millisecond
-	r.join(t, t.Context(), soon, func(ctx context.Context, tx *sqldb.Tx, _ int) { tx.Queue(ctx, insertClock, name(0), 0) })
+	r.join(t, soon, func(ctx context.Context, tx *sqldb.Tx, _ int) { tx.Queue(ctx, insertClock, name(0), 0) })
 	if err := <-r.told[0]; !errors.Is(err, sqldb.ErrUnavailable) || errors.Is(err, sqldb.ErrCommitUnknown) {
 		t.Errorf("told %v", err)
 	}
