@@ -111,7 +111,8 @@ func (h *Handler) pass(name string, n *notice) string {
 	if !known {
 		n.EndToEndID = ""
 	}
-	payout, ok := n.payout(), false
+	payout := n.payout()
+	var ok bool
 	switch {
 	case payout != "" || (known && string(n.Type) == typePayout):
 		ok = h.to.Payout(name, n.EndToEndID, payout)
