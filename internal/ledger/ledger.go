@@ -127,8 +127,10 @@ type Tx struct {
 	posted bool
 }
 
-// errFold says that what is folded does not cover a debit: the transaction is run again and folds first.
-var errFold = errors.New("ledger: fold first")
+// foldError says that what is folded does not cover a debit: the transaction is run again and folds first.
+type foldError struct{ short *change }
+
+func (e *foldError) Error() string { return "ledger: fold first" }
 
 // Write runs f in a transaction like [sqldb.DB.Write]; f may run more than once.
 func (l *Ledger) Write(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
@@ -138,10 +140,38 @@ func (l *Ledger) Write(ctx context.Context, f func(ctx context.Context, tx *Tx) 
 		})
 	}
 	err := write(false)
-	if errors.Is(err, errFold) {
+	if fold, ok := errors.AsType[*foldError](err); ok {
+		if err := l.refuse(ctx, fold.short); err != nil {
+			return err
+		}
 		err = write(true)
 	}
 	return err
+}
+
+// refuse returns an [*InsufficientError] when a balance does not cover what is to be taken from it. It locks nothing: of a
+// crowd that wants more than there is, those who get nothing are not to stand in each other's way.
+func (l *Ledger) refuse(ctx context.Context, c *change) error {
+	if c.overdraw {
+		return nil
+	}
+	shown, err := Balances(ctx, l.db, c.at.account, c.at.currency)
+	if err != nil {
+		return nil //nolint:nilerr // whoever locks it finds out
+	}
+	if held := *shown.Of(c.at.book); held+c.units < 0 {
+		return c.insufficient(held)
+	}
+	return nil
+}
+
+// insufficient says that a balance does not cover a change.
+func (c *change) insufficient(held int64) *InsufficientError {
+	return &InsufficientError{
+		Book:    c.at.book,
+		Balance: money.Amount{Currency: c.at.currency, Units: held},
+		Need:    money.Amount{Currency: c.at.currency, Units: -c.units},
+	}
 }
 
 // Post writes transfers and moves the balances. It is called once in a transaction, as its last statement, because a
@@ -273,11 +303,7 @@ func (tx *Tx) lockAll(ctx context.Context, changes []*change) (floor id.ID, err 
 		}
 		if c.folded+c.units < 0 && !c.overdraw {
 			tx.l.folder.due(c.at) // the fold is rolled back with the rest; the folder does it again
-			return floor, &InsufficientError{
-				Book:    c.at.book,
-				Balance: money.Amount{Currency: c.at.currency, Units: c.folded},
-				Need:    money.Amount{Currency: c.at.currency, Units: -c.units},
-			}
+			return floor, c.insufficient(c.folded)
 		}
 	}
 	return floor, nil
@@ -306,5 +332,5 @@ func (tx *Tx) take(ctx context.Context, c *change) error {
 	case tx.slow:
 		return fmt.Errorf("ledger: %s has no book %s %s", c.at.account, c.at.currency, c.at.book)
 	}
-	return errFold
+	return &foldError{c}
 }
