@@ -16,10 +16,12 @@ import (
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/api"
 	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/clawback"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
+	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/payout"
@@ -150,15 +152,32 @@ func (c *Core) payouts(bank *Bank, once *idempotency.Engine, log *slog.Logger) *
 	})
 }
 
+// infractions returns the service of infractions at a bank.
+func (c *Core) infractions(bank *Bank, charges *charge.Service, log *slog.Logger) *infraction.Service {
+	return infraction.New(infraction.Services{
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Charges: charges, Router: bank.Router, Log: log,
+	})
+}
+
 // Audit re-adds every account from its transfers, and holds what use cases know against them.
 func (c *Core) Audit(ctx context.Context) (ledger.AuditResult, error) {
-	result, err := ledger.Audit(ctx, c.DB)
-	if err != nil {
-		return result, err
+	result, err := ledger.Audit(ctx, c.DB, infraction.Blocked)
+	for _, audit := range []func(context.Context, *sqldb.DB) ([]ledger.Problem, error){
+		charge.Audit, payout.Audit, clawback.Audit, infraction.Audit,
+	} {
+		if err != nil {
+			return result, err
+		}
+		var more []ledger.Problem
+		more, err = audit(ctx, c.DB)
+		result.Problems = append(result.Problems, more...)
 	}
-	more, err := payout.Audit(ctx, c.DB)
-	result.Problems = append(result.Problems, more...)
 	return result, err
+}
+
+// CountConcerns counts the infractions and defenses that operators must look at.
+func (c *Core) CountConcerns(ctx context.Context) (infraction.Concern, error) {
+	return infraction.CountConcerns(ctx, c.DB, c.Clock.Now())
 }
 
 // ListDoubts returns the payouts of which nobody knows whether they were sent.

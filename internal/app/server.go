@@ -65,8 +65,10 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Se
 	}
 	once := idempotency.New(core.DB, core.Clock, serve.KeyRetention)
 	charges, payouts := core.charges(bank, once, log, s.metrics.heard), core.payouts(bank, once, log)
+	infractions := core.infractions(bank, charges, log)
 	v1 := api.New(api.Services{
 		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
+		Infractions: infractions,
 	})
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,6 +92,8 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Se
 		{"payout hints", 20 * time.Millisecond, payouts.FollowHints},
 		{"payout checks", 500 * time.Millisecond, payouts.CheckDue},
 		{"payout reconciliation", time.Second, payouts.Reconcile},
+		{"infractions", 500 * time.Millisecond, infractions.Reconcile},
+		{"defenses", 200 * time.Millisecond, infractions.HandIn},
 		{"lost charges", 5 * time.Second, bank.Router.Step},
 	})
 	return s

@@ -13,7 +13,7 @@ import (
 const (
 	columns = `account_id, id, txid, COALESCE(external_id, ''), COALESCE(idem_key, ''), idem_hash, status, amount, fee, refunded,
 COALESCE(description, ''), COALESCE(payer_name, ''), COALESCE(payer_document, ''), COALESCE(postback_url, ''), acquirer, routing,
-copy_paste, COALESCE(end_to_end_id, ''), COALESCE(paid_at, 0), expires_at, COALESCE(release_at, 0)`
+copy_paste, COALESCE(end_to_end_id, ''), COALESCE(paid_at, 0), expires_at, COALESCE(release_at, 0), held`
 
 	insertCharge = `INSERT INTO charge (account_id, id, txid, external_id, idem_key, idem_hash, status, amount, fee, refunded,
 description, payer_name, payer_document, postback_url, acquirer, routing, copy_paste, expires_at)
@@ -40,10 +40,11 @@ UNION ALL SELECT ` + columns + ` FROM charge WHERE account_id = $1 AND external_
 	// Guarded by the state it was decided on.
 	updatePaid = `UPDATE charge SET status = $1, end_to_end_id = $2, paid_at = $3, fee = $4, release_at = $5
 WHERE account_id = $6 AND id = $7 AND status = $8`
-	updateStatus         = `UPDATE charge SET status = $1 WHERE account_id = $2 AND id = $3 AND status = $4`
-	updateRefunded       = `UPDATE charge SET status = $1, refunded = $2 WHERE account_id = $3 AND id = $4 AND status = $5 AND refunded = $6`
+	updateStatus   = `UPDATE charge SET status = $1 WHERE account_id = $2 AND id = $3 AND status = $4`
+	updateRefunded = `UPDATE charge SET status = $1, refunded = $2, held = $3
+WHERE account_id = $4 AND id = $5 AND status = $6 AND refunded = $7 AND held = $8 AND COALESCE(release_at, 0) = $9`
 	updateRefundedUnseen = `UPDATE charge SET status = $1, refunded = $2, end_to_end_id = $3 WHERE account_id = $4 AND id = $5 AND status = $6`
-	updateReleased       = `UPDATE charge SET release_at = NULL WHERE account_id = $1 AND id = $2 AND release_at = $3`
+	updateReleased       = `UPDATE charge SET release_at = NULL WHERE account_id = $1 AND id = $2 AND release_at = $3 AND held = $4`
 
 	// Over all accounts: what time makes due.
 	// An empty acquirer means any.
@@ -59,14 +60,14 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (acquirer, end_to_end_id) DO NOT
 
 func scanCharge(r sqldb.Row) (Charge, error) {
 	var c Charge
-	var account, amount, fee, refunded, paidAt, expiresAt, releaseAt int64
+	var account, amount, fee, refunded, paidAt, expiresAt, releaseAt, held int64
 	var status string
 	var hash []byte
 	err := r.Scan(&account, &c.ID, &c.TxID, &c.ExternalID, &c.key, &hash, &status, &amount, &fee, &refunded,
 		&c.Description, &c.PayerName, &c.PayerDocument, &c.PostbackURL, &c.Acquirer, &c.Routing,
-		&c.CopyPaste, &c.EndToEndID, &paidAt, &expiresAt, &releaseAt)
+		&c.CopyPaste, &c.EndToEndID, &paidAt, &expiresAt, &releaseAt, &held)
 	c.Account, c.Status, c.Amount = id.Account(account), State(status), money.BRL(amount)
-	c.Fee, c.Refunded = money.BRL(fee), money.BRL(refunded)
+	c.Fee, c.Refunded, c.Held = money.BRL(fee), money.BRL(refunded), money.BRL(held)
 	c.PaidAt, c.ExpiresAt, c.ReleaseAt = moment(paidAt), moment(expiresAt), moment(releaseAt)
 	copy(c.hash[:], hash)
 	return c, err
@@ -78,6 +79,14 @@ func moment(micros int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(micros).UTC()
+}
+
+// micros writes a time as [moment] reads it.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
 }
 
 // stored writes a time; NULL for none.

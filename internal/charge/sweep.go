@@ -90,7 +90,7 @@ func (s *Service) release(ctx context.Context, due []Charge) error {
 		var posts []*ledger.Transfer
 		for i := range due {
 			c := &due[i]
-			tx.Guard(ctx, errMoved, updateReleased, int64(c.Account), c.ID, c.ReleaseAt.UnixMicro())
+			tx.Guard(ctx, errMoved, updateReleased, int64(c.Account), c.ID, c.ReleaseAt.UnixMicro(), int64(c.Held))
 			if c.waiting() > 0 {
 				posts = append(posts, &ledger.Transfer{
 					Account: c.Account, Amount: c.waiting().Amount(), Source: ledger.Pending, Target: ledger.Available,
@@ -107,10 +107,10 @@ func (s *Service) release(ctx context.Context, due []Charge) error {
 		return err
 	}
 	if len(due) == 1 {
-		return nil // released
+		return nil // released, or disputed meanwhile and still due
 	}
 	err = nil
-	for i := range due { // somebody else has released one of them
+	for i := range due { // somebody else has released one of them, or disputes it
 		err = errors.Join(err, s.release(ctx, due[i:i+1]))
 	}
 	return err

@@ -39,6 +39,8 @@ var Tables = map[string]Class{
 	"bound_key":       Tenant,
 	"charge":          Tenant,
 	"payout":          Tenant,
+	"clawback":        Tenant,
+	"infraction":      Tenant,
 	"event":           Tenant,
 	"schema_version":  Local,
 	"node":            Local,
@@ -46,6 +48,8 @@ var Tables = map[string]Class{
 	"rate_window":     Local,
 	"unmatched":       Local,
 	"acquirer_cursor": Local,
+
+	"unmatched_infraction": Local,
 }
 
 // Finds are the statements that look over all accounts, by package and constant, each with its reason. A test refuses any
@@ -59,6 +63,13 @@ var Finds = map[string]string{
 	"payout.findDoubts":               "payouts of which nobody knows whether they were sent",
 	"payout.countDoubts":              "the same, added up",
 	"payout.findAccountWithPayouts":   "the audit goes from account to account",
+	"clawback.findAccount":            "the audit goes from account to account",
+	"charge.findAccountWithCharges":   "the audit goes from account to account",
+	"infraction.findNamed":            "acquirers know infractions by names that do not tell the account",
+	"infraction.findUndecided":        "infractions whose acquirer may have decided them",
+	"infraction.findHanding":          "defenses that wait for their acquirer",
+	"infraction.countDefenses":        "defenses that operators must look at",
+	"infraction.findAccount":          "the audit goes from account to account",
 	"ledger.findWaitingBook":          "credits that dead nodes left unfolded",
 	"ledger.findAccountWithBalance":   "the audit goes from account to account",
 	"ledger.findAccountWithTransfers": "the audit goes from account to account",
