@@ -44,9 +44,9 @@ WHERE account_id = $5 AND id = $6 AND handing = 'waiting' AND hand_tries = $7`
 ORDER BY opened_at LIMIT $3`
 	findHanding = `SELECT ` + columns + ` FROM infraction WHERE hand_at IS NOT NULL AND acquirer = $1 AND hand_at <= $2
 ORDER BY hand_at LIMIT $3`
-	countDefenses = `SELECT COALESCE(CAST(SUM(CASE WHEN handing = 'waiting' AND defended_at < $1 THEN 1 ELSE 0 END) AS BIGINT), 0),
-COALESCE(CAST(SUM(CASE WHEN handing = 'refused' THEN 1 ELSE 0 END) AS BIGINT), 0)
-FROM infraction WHERE handing IN ('waiting', 'refused') AND status = 'under_review'`
+	countDefenses = `SELECT COALESCE(CAST(SUM(CASE WHEN d.handing = 'waiting' AND d.defended_at < $1 THEN 1 ELSE 0 END) AS BIGINT), 0),
+COALESCE(CAST(SUM(CASE WHEN d.handing = 'refused' THEN 1 ELSE 0 END) AS BIGINT), 0)
+FROM (SELECT handing, defended_at FROM infraction WHERE handing IN ('waiting', 'refused') AND status = 'under_review' LIMIT $2) d`
 
 	upsertUnmatched = `INSERT INTO unmatched_infraction (acquirer, acquirer_id, end_to_end_id, amount, status, opened_at, found_at, reason)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (acquirer, acquirer_id) DO UPDATE SET status = excluded.status`
@@ -145,14 +145,17 @@ type Concern struct {
 	Refused   int64 // defenses that came too late, or where another was
 }
 
-const waitingMin = time.Minute // after which a defense that waits is worth a look; business time
+const (
+	waitingMin = time.Minute // after which a defense that waits is worth a look; business time
+	countedMax = 100_000     // defenses
+)
 
 // CountConcerns counts what operators must look at.
 func CountConcerns(ctx context.Context, q sqldb.Querier, now time.Time) (Concern, error) {
 	c, err := sqldb.One(ctx, q, func(r sqldb.Row) (c Concern, err error) {
 		err = r.Scan(&c.Waiting, &c.Refused)
 		return c, err
-	}, countDefenses, now.Add(-waitingMin).UnixMicro())
+	}, countDefenses, now.Add(-waitingMin).UnixMicro(), countedMax)
 	if err != nil {
 		return c, err
 	}

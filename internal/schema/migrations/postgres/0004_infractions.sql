@@ -50,7 +50,7 @@ CREATE TABLE infraction (
     defense_text TEXT, -- what the account says; NULL for nothing
     defense_evidence_url TEXT, -- where its evidence is; NULL for none
     defended_at BIGINT, -- microseconds UTC when a defense was submitted, here or at the acquirer; NULL for never
-    handing TEXT CHECK (handing IN ('waiting', 'taken', 'refused')), -- what became of the defense at the acquirer; NULL for none of ours
+    handing TEXT COLLATE "C" CHECK (handing IN ('waiting', 'taken', 'refused')), -- what became of the defense at the acquirer; NULL for none of ours
     hand_at BIGINT, -- business microseconds UTC when it is handed in next; NULL when it need not be
     hand_tries BIGINT NOT NULL CHECK (hand_tries >= 0), -- how often it was about to be handed in
     hand_doubt BIGINT NOT NULL CHECK (hand_doubt IN (0, 1)), -- 1 when one of them may have arrived
