@@ -33,15 +33,12 @@ func (s *Service) Reconcile(ctx context.Context) (did bool, err error) {
 
 func (s *Service) reconcile(ctx context.Context, lists inquiry.Lists, at acquirer.Judge) (did bool, err error) {
 	list := inquiry.List{
-		Name: at.Name() + " infractions",
+		Name: at.Name() + " infractions", Past: past,
 		Read: func(ctx context.Context, w acquirer.Window) (inquiry.Read, error) { return s.readPage(ctx, at, w) },
 	}
 	var silent inquiry.Silence
 	for _, age := range inquiry.Passes {
-		list.Age, list.Past = age, 0
-		if age == 0 {
-			list.Past = past
-		}
+		list.Age = age
 		more, readErr := lists.Step(ctx, list)
 		did, err = did || more, errors.Join(err, readErr)
 		if silent.Note(at.Name(), readErr) {
