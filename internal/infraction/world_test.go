@@ -60,7 +60,21 @@ func (w *world) sim(method, path string, body, reply any) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(context.Background(), method, w.control+path, strings.NewReader(string(text)))
+	status, told := w.call(method, path, string(text))
+	if status >= http.StatusBadRequest {
+		w.t.Fatalf("%s %s %s: %d %s", method, path, text, status, told)
+	}
+	if reply != nil {
+		if err := json.Unmarshal(told, reply); err != nil {
+			w.t.Fatalf("%v in %s", err, told)
+		}
+	}
+}
+
+// call calls a control route.
+func (w *world) call(method, path, body string) (status int, told []byte) {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, w.control+path, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -69,15 +83,8 @@ func (w *world) sim(method, path string, body, reply any) {
 		w.t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	told, _ := io.ReadAll(answer.Body)
-	if answer.StatusCode >= http.StatusBadRequest {
-		w.t.Fatalf("%s %s %s: %d %s", method, path, text, answer.StatusCode, told)
-	}
-	if reply != nil {
-		if err := json.Unmarshal(told, reply); err != nil {
-			w.t.Fatalf("%v in %s", err, told)
-		}
-	}
+	told, _ = io.ReadAll(answer.Body)
+	return answer.StatusCode, told
 }
 
 // pay pays a charge and returns the end-to-end id. Nobody is told.
@@ -172,6 +179,15 @@ type lens func(acquirer.Judge) acquirer.Acquirer
 // node starts a server. Its acquirers are seen through each of those lenses.
 func (w *world) node(db *sqldb.DB, lenses ...lens) *node {
 	w.t.Helper()
+	n := w.restart(db, lenses...)
+	// The lists of payments begin with the first look.
+	n.step(n.charges.Reconcile)
+	return n
+}
+
+// restart starts a server that has done nothing yet.
+func (w *world) restart(db *sqldb.DB, lenses ...lens) *node {
+	w.t.Helper()
 	var routes []acquirer.Route
 	for _, a := range w.accounts {
 		driver, err := efi.New(efi.Config{Name: a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key}, w.clock)
@@ -197,8 +213,6 @@ func (w *world) node(db *sqldb.DB, lenses ...lens) *node {
 		Render: func(c *charge.Charge) ([]byte, error) { return fmt.Appendf(nil, `{"status":%q}`, c.Status), nil },
 	})
 	n.Service = infraction.New(infraction.Services{DB: db, Clock: w.clock, IDs: ids, Charges: n.charges, Router: router, Log: log})
-	// The lists of payments begin with the first look.
-	n.step(n.charges.Reconcile)
 	return n
 }
 
