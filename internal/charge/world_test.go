@@ -17,6 +17,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/acquirer/bcb"
 	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/clawback"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
@@ -333,5 +334,10 @@ func (n *node) audit() {
 	result, err := ledger.Audit(n.t.Context(), n.db)
 	if err != nil || len(result.Problems) > 0 {
 		n.t.Errorf("audit: %v %v", result.Problems, err)
+	}
+	for _, audit := range []func(context.Context, *sqldb.DB) ([]ledger.Problem, error){charge.Audit, clawback.Audit} {
+		if problems, err := audit(n.t.Context(), n.db); err != nil || len(problems) > 0 {
+			n.t.Errorf("audit: %v %v", problems, err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/clawback"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
@@ -23,6 +24,8 @@ const (
 	selectPosted = `SELECT ref, id, kind, source, amount FROM transfer WHERE account_id = $1 AND id > $2
 AND kind IN ('med_block', 'med_unblock', 'med_debit') ORDER BY id LIMIT $3`
 
+	sumAccepted = `SELECT COALESCE(CAST(SUM(amount) AS BIGINT), 0) FROM infraction WHERE account_id = $1 AND status = 'accepted'`
+
 	sumBlocked = `SELECT COALESCE(CAST(SUM(amount) AS BIGINT), 0) FROM infraction
 WHERE account_id = $1 AND status IN ('open', 'under_review')`
 )
@@ -33,8 +36,9 @@ func Blocked(ctx context.Context, q sqldb.Querier, account id.Account) (money.BR
 	return money.BRL(sum), err
 }
 
-// Audit holds every account's infractions against its transfers: each blocked what it claims, and was posted as its state
-// says and no otherwise. It goes account by account, each at one moment of its own.
+// Audit holds every account's infractions against its transfers and against what is known of its payments: each blocked
+// what it claims, and was posted as its state says and no otherwise. It goes account by account, each at one moment of its
+// own.
 func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
@@ -48,7 +52,7 @@ func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err er
 			return problems, err
 		}
 		a := audit{account: id.Account(account), posted: map[id.ID]sums{}}
-		err = db.Read(ctx, func(ctx context.Context, tx *sqldb.Tx) error { return a.run(ctx, tx) })
+		err = db.Read(ctx, a.run)
 		if err != nil {
 			return problems, err
 		}
@@ -93,7 +97,24 @@ func (a *audit) run(ctx context.Context, tx *sqldb.Tx) error {
 	for x := range a.posted {
 		a.problem("%s was posted and does not exist", prefix.Format(x))
 	}
-	return nil
+	return a.claims(ctx, tx)
+}
+
+// claims holds what infractions claim against what is known to be claimed of payments.
+func (a *audit) claims(ctx context.Context, tx *sqldb.Tx) error {
+	sums, err := clawback.Add(ctx, tx, a.account)
+	if err != nil {
+		return err
+	}
+	claimed, err := Blocked(ctx, tx, a.account)
+	if err != nil {
+		return err
+	}
+	accepted, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], sumAccepted, int64(a.account))
+	if err == nil && (claimed != sums.Claimed || money.BRL(accepted) != sums.Accepted) {
+		a.problem("infractions claim %s and were accepted for %s, payments say %s and %s", claimed, money.BRL(accepted), sums.Claimed, sums.Accepted)
+	}
+	return err
 }
 
 // readPosted adds up what was posted for each infraction.
@@ -115,15 +136,15 @@ func (a *audit) readPosted(ctx context.Context, tx *sqldb.Tx) error {
 		for _, x := range rows {
 			s := a.posted[x.infraction]
 			amount := money.BRL(x.amount)
-			switch ledger.Kind(x.kind) {
-			case kindBlock:
+			switch x.kind {
+			case string(kindBlock):
 				s.blocked += amount
 				if ledger.Book(x.source) == ledger.Pending {
 					s.fromPending += amount
 				}
-			case kindUnblock:
+			case string(kindUnblock):
 				s.unblocked += amount
-			case kindDebit:
+			case string(kindDebit):
 				s.debited += amount
 			}
 			a.posted[x.infraction] = s

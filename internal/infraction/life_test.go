@@ -205,7 +205,7 @@ func (n *node) check(c charge.Charge, want end) {
 	}
 	var posted []string
 	for _, x := range n.transfers(c.Account) {
-		if !strings.HasPrefix(x, "cash_in ") && !(strings.HasPrefix(x, "inflow 9.00")) {
+		if !strings.HasPrefix(x, "cash_in ") && !strings.HasPrefix(x, "inflow 9.00") {
 			posted = append(posted, x)
 		}
 	}

@@ -69,8 +69,8 @@ func TestSilentAcquirer(t *testing.T) {
 		a := n.account()
 		_, first := n.paid(a, 1000)
 		n.fault("alpha", "charge.create", "refuse", 0)
-		c, second := n.create(a, 1000), ""
-		second = n.pay(c.TxID, 1000)
+		c := n.create(a, 1000)
+		second := n.pay(c.TxID, 1000)
 		n.hear(c, second)
 		n.mend()
 		if c.Acquirer != "beta" {

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/event"
 )
 
@@ -42,6 +44,22 @@ func TestRulesAreDeterministic(t *testing.T) {
 			if a.from == b.from && a.on == b.on {
 				t.Errorf("two rules for %s in %s", a.on, a.from)
 			}
+		}
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	opened := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
+	week := opened.Add(7 * 24 * time.Hour)
+	for _, test := range []struct{ told, want time.Time }{
+		{time.Time{}, week},
+		{week.Add(time.Hour), week},
+		{week, week},
+		{opened.Add(5 * 24 * time.Hour), opened.Add(5 * 24 * time.Hour)},
+	} {
+		if got := deadline(opened, &acquirer.Infraction{DeadlineAt: test.told}); !got.Equal(test.want) {
+			t.Errorf("told %v: %v, want %v", test.told, got, test.want)
 		}
 	}
 }

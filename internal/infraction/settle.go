@@ -119,10 +119,7 @@ func (s *Service) follow(ctx context.Context, f *Infraction, seen *acquirer.Infr
 // contradict tells operators when an acquirer says that an infraction ended otherwise than it had said before. Nothing
 // moves by it.
 func (s *Service) contradict(ctx context.Context, f *Infraction, seen *acquirer.Infraction) {
-	same := map[acquirer.InfractionStatus]State{
-		acquirer.InfractionAccepted: Accepted, acquirer.InfractionRejected: Rejected, acquirer.InfractionCancelled: Cancelled,
-	}
-	if same[seen.Status] == f.Status {
+	if seen.Status.String() == string(f.Status) {
 		return
 	}
 	s.Log.LogAttrs(ctx, slog.LevelError, "an acquirer contradicts what it said of an infraction: look at its money",
