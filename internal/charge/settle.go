@@ -92,7 +92,8 @@ func (s *Service) follow(ctx context.Context, c *Charge, seen *acquirer.Charge, 
 		case p.Key != "" && seen.Key != "" && !strings.EqualFold(p.Key, seen.Key):
 			why = "it was paid to another key than its charge's"
 		}
-		this, err := Foreign, error(nil)
+		var err error
+		this := Foreign
 		if why != "" {
 			err = s.unmatched(ctx, c.Acquirer, p, why)
 		} else {

@@ -13,7 +13,9 @@ import (
 
 const (
 	// past is how far back a list is read that never was: a payment can be disputed for 80 days, and is returned for 90.
-	past = 100 * 24 * time.Hour
+	past     = 100 * 24 * time.Hour
+	span     = 25 * 24 * time.Hour // read at once of that, because acquirers may refuse more than a month
+	readsMax = 8                   // of one list in one step; it takes five to catch up with the past
 
 	undecidedMax = 1000           // found at once
 	againSpan    = 24 * time.Hour // of openings that are read again together
@@ -33,17 +35,22 @@ func (s *Service) Reconcile(ctx context.Context) (did bool, err error) {
 
 func (s *Service) reconcile(ctx context.Context, lists inquiry.Lists, at acquirer.Judge) (did bool, err error) {
 	list := inquiry.List{
-		Name: at.Name() + " infractions", Past: past,
+		Name: at.Name() + " infractions", Past: past, Span: span,
 		Read: func(ctx context.Context, w acquirer.Window) (inquiry.Read, error) { return s.readPage(ctx, at, w) },
 	}
 	var silent inquiry.Silence
 	for _, age := range inquiry.Passes {
 		list.Age = age
-		more, readErr := lists.Step(ctx, list)
-		did, err = did || more, errors.Join(err, readErr)
-		if silent.Note(at.Name(), readErr) {
-			return did, err
+		more := true
+		for reads := 0; more && reads < readsMax; reads++ {
+			var readErr error
+			more, readErr = lists.Step(ctx, list)
+			err = errors.Join(err, readErr)
+			if silent.Note(at.Name(), readErr) {
+				return did, err
+			}
 		}
+		did = did || more
 	}
 	return did, errors.Join(err, lists.Again(ctx, list, func(ctx context.Context, after time.Time) (acquirer.Window, bool, error) {
 		return s.undecided(ctx, at.Name(), after)

@@ -1,6 +1,7 @@
 package inquiry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,8 @@ type Lists struct {
 type List struct {
 	Name string                                                     // never changes: until when it was read is stored by it
 	Age  time.Duration                                              // of what is read, one of [Passes]
-	Past time.Duration                                              // how far back it begins when it was never read, and how much is read at once; 0 means now, and a day
+	Past time.Duration                                              // how far back it begins when it was never read; 0 means now
+	Span time.Duration                                              // how much of it is read at once; 0 means a day
 	Read func(ctx context.Context, w acquirer.Window) (Read, error) // reads and follows one page
 }
 
@@ -57,7 +59,7 @@ func (l Lists) Step(ctx context.Context, list List) (more bool, err error) {
 	}
 	err = l.alone(ctx, name, func() error {
 		window := acquirer.Window{From: read.Add(-readOverlap), To: until}
-		if span := max(windowMax, list.Past); until.Sub(read) > span {
+		if span := cmp.Or(list.Span, windowMax); until.Sub(read) > span {
 			window.To = read.Add(span)
 		}
 		for {
