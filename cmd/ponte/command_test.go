@@ -168,7 +168,10 @@ func TestCommands(t *testing.T) {
 		for _, f := range findings {
 			checks[f.Check] = f.OK
 		}
-		healthy := map[string]bool{"configuration": true, "database": true, "schema": true, "clock": true, "payments": true, "payouts": true, "webhooks": true}
+		healthy := map[string]bool{
+			"configuration": true, "database": true, "schema": true, "clock": true, "payments": true, "payouts": true,
+			"infractions": true, "defenses": true, "webhooks": true,
+		}
 		if diff := cmp.Diff(healthy, checks); diff != "" {
 			t.Errorf("doctor (-want +got):\n%s", diff)
 		}

@@ -82,6 +82,7 @@ func (c *doctorCommand) Run(e *env) error {
 			err = fmt.Errorf("%d payouts of %s BRL are in doubt, the oldest since %s: see ponte payout doubt", doubt.Payouts, doubt.Sum, timestamp(doubt.Since))
 		}
 		add("payouts", "no money is in doubt", err)
+		checkInfractions(e, core, add)
 		add("webhooks", "every endpoint has answered within three days", failingEndpoints(e, core))
 	}
 	var rows [][]string
@@ -100,4 +101,22 @@ func (c *doctorCommand) Run(e *env) error {
 		return errSilent
 	}
 	return nil
+}
+
+// checkInfractions tells of infractions that are about no payment of ours, and of defenses that did not arrive.
+func checkInfractions(e *env, core *app.Core, add func(check, detail string, err error)) {
+	concern, err := core.CountConcerns(e.ctx)
+	if err == nil && concern.Unmatched > 0 {
+		err = fmt.Errorf("%d are about no payment of a charge: see table unmatched_infraction", concern.Unmatched)
+	}
+	add("infractions", "all are about payments of charges", err)
+	if err != nil && concern.Unmatched == 0 {
+		return
+	}
+	err = nil
+	if concern.Waiting+concern.Refused > 0 {
+		err = fmt.Errorf("%d wait for their acquirer, %d were refused as late or already there: see handing and hand_error in table infraction",
+			concern.Waiting, concern.Refused)
+	}
+	add("defenses", "all have reached their acquirers", err)
 }

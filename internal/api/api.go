@@ -12,6 +12,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/ratelimit"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -22,12 +23,13 @@ const Prefix = "/v1"
 
 // API serves every route of [routes].
 type API struct {
-	db        *sqldb.DB
-	directory *account.Directory
-	guard     *account.Guard
-	limiter   *ratelimit.Limiter
-	charges   *charge.Service
-	payouts   *payout.Service
+	db          *sqldb.DB
+	directory   *account.Directory
+	guard       *account.Guard
+	limiter     *ratelimit.Limiter
+	charges     *charge.Service
+	payouts     *payout.Service
+	infractions *infraction.Service
 
 	mux    *http.ServeMux
 	routes map[string]*route // by their patterns
@@ -35,19 +37,21 @@ type API struct {
 
 // Services are what the routes call.
 type Services struct {
-	DB        *sqldb.DB
-	Directory *account.Directory
-	Guard     *account.Guard
-	Limiter   *ratelimit.Limiter
-	Charges   *charge.Service
-	Payouts   *payout.Service
+	DB          *sqldb.DB
+	Directory   *account.Directory
+	Guard       *account.Guard
+	Limiter     *ratelimit.Limiter
+	Charges     *charge.Service
+	Payouts     *payout.Service
+	Infractions *infraction.Service
 }
 
 // New returns the API.
 func New(s Services) *API {
 	a := &API{
 		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges, payouts: s.Payouts,
-		mux: http.NewServeMux(), routes: map[string]*route{},
+		infractions: s.Infractions,
+		mux:         http.NewServeMux(), routes: map[string]*route{},
 	}
 	for _, r := range routes() {
 		a.handle(r)

@@ -64,6 +64,21 @@ func routes() []*route {
 			resource: account.ResourceTransactions,
 			answer:   (*API).listTransactions,
 		},
+		{
+			method: http.MethodGet, path: "/med", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopeMEDRead}, resource: account.ResourceMED,
+			answer: (*API).listInfractions,
+		},
+		{
+			method: http.MethodGet, path: "/med/{id}", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopeMEDRead}, resource: account.ResourceMED,
+			answer: (*API).getInfraction,
+		},
+		{
+			method: http.MethodPost, path: "/med/{id}", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopeMEDWrite}, resource: account.ResourceMED,
+			answer: (*API).submitDefense,
+		},
 		{method: http.MethodGet, path: "/openapi.yaml", open: true, key: idempotency.Unused, answer: (*API).openAPIYAML},
 		{method: http.MethodGet, path: "/openapi.json", open: true, key: idempotency.Unused, answer: (*API).openAPIJSON},
 		{method: http.MethodGet, path: "/card_payments", key: idempotency.Unused, answer: absent},

@@ -21,6 +21,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
+	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/payout"
@@ -158,6 +159,18 @@ func (c *Core) payouts(bank *Bank, once *idempotency.Engine, hooks *webhook.Serv
 		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Once: once, Router: bank.Router, Log: log, Render: api.RenderPayout,
 		Events: event.NewLog(hooks), Postback: hooks.PermitPostback,
 	})
+}
+
+// infractions returns the service of infractions at a bank.
+func (c *Core) infractions(bank *Bank, charges *charge.Service, log *slog.Logger) *infraction.Service {
+	return infraction.New(infraction.Services{
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Charges: charges, Router: bank.Router, Log: log,
+	})
+}
+
+// CountConcerns counts the infractions and defenses that operators must look at.
+func (c *Core) CountConcerns(ctx context.Context) (infraction.Concern, error) {
+	return infraction.CountConcerns(ctx, c.DB, c.Clock.Now())
 }
 
 // ListDoubts returns the payouts of which nobody knows whether they were sent.

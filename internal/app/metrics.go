@@ -14,6 +14,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/webhook"
@@ -88,6 +89,12 @@ func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 				}
 				return core.Clock.Now().Sub(d.Since).Seconds()
 			})),
+		gauge("ponte_infractions_unmatched", "Infractions of payments that belong to no charge.",
+			concern(core, func(c infraction.Concern) int64 { return c.Unmatched })),
+		gauge("ponte_defenses_waiting", "Defenses that their acquirer has not taken for a minute.",
+			concern(core, func(c infraction.Concern) int64 { return c.Waiting })),
+		gauge("ponte_defenses_refused", "Defenses that came too late, or where another was, of infractions that are not decided.",
+			concern(core, func(c infraction.Concern) int64 { return c.Refused })),
 		gauge("ponte_clock_offset_seconds", "How far business time was moved ahead.",
 			func() float64 { return core.Clock.Offset().Seconds() }),
 	)
@@ -117,6 +124,19 @@ func doubt(core *Core, figure func(payout.Doubt) float64) func() float64 {
 			return -1 // not known
 		}
 		return figure(d)
+	}
+}
+
+// concern returns a number of what operators must look at.
+func concern(core *Core, number func(infraction.Concern) int64) func() float64 {
+	return func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
+		defer cancel()
+		c, err := core.CountConcerns(ctx)
+		if err != nil {
+			return -1 // not known
+		}
+		return float64(number(c))
 	}
 }
 

@@ -73,8 +73,10 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	s.hooks = hooks
 	s.metrics.watch(hooks)
 	charges, payouts := core.charges(bank, once, hooks, log, s.metrics.heard), core.payouts(bank, once, hooks, log)
+	infractions := core.infractions(bank, charges, log)
 	v1 := api.New(api.Services{
 		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
+		Infractions: infractions,
 	})
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,6 +101,8 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "payout hints", every: 20 * time.Millisecond, step: payouts.FollowHints},
 		{name: "payout checks", every: 500 * time.Millisecond, step: payouts.CheckDue},
 		{name: "payout reconciliation", every: time.Second, step: payouts.Reconcile},
+		{name: "infractions", every: 500 * time.Millisecond, step: infractions.Reconcile},
+		{name: "defenses", every: 200 * time.Millisecond, step: infractions.HandIn},
 		{name: "lost charges", every: 5 * time.Second, step: bank.Router.Step},
 	}, webhookLoops(hooks))
 	return s, nil

@@ -91,7 +91,8 @@ type Charge struct {
 	Status        State
 	Amount        money.BRL
 	Fee           money.BRL // charged when it was paid; 0 before
-	Refunded      money.BRL // what the acquirer has given back of it
+	Refunded      money.BRL // what was debited of its payment, because it went back to the payer
+	Held          money.BRL // what of its money infractions keep from being released
 	Description   string
 	PayerName     string
 	PayerDocument string

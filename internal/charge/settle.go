@@ -11,6 +11,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/clawback"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
@@ -131,8 +132,8 @@ func (s *Service) receive(ctx context.Context, c *Charge, p *acquirer.Payment) (
 		}
 		return s.pay(ctx, c, p)
 	})
-	for i := 0; i < len(returned) && err == nil; i++ {
-		err = s.giveBack(ctx, c, p, &returned[i])
+	if err == nil {
+		err = s.giveBack(ctx, c, p, returned)
 	}
 	if err == nil {
 		s.settled.Add(settledName(c.Acquirer, p))
@@ -201,12 +202,12 @@ func (c *Charge) transfers(target ledger.Book, excess money.BRL) []*ledger.Trans
 	return posts
 }
 
-// waiting returns what of the charge's money waits for its release: what the fee left of it.
+// waiting returns what of the charge's money waits for its release: what the fee left of it, and infractions.
 func (c *Charge) waiting() money.BRL {
 	if c.Fee > c.Amount {
-		return c.Amount
+		return c.Amount - c.Held
 	}
-	return c.Amount - c.Fee
+	return c.Amount - c.Fee - c.Held
 }
 
 // credit posts money that the charge did not ask for as an inflow of its own.
@@ -226,10 +227,16 @@ func inflow(c *Charge, endToEndID string, amount money.BRL) *ledger.Transfer {
 	}
 }
 
-// refundUnseen notes a payment that was given back before we saw it. No money moves, and it has no paid_at, by which
-// [Service.giveBack] knows it.
+// refundUnseen notes a payment that was given back before we saw it. No money moves, and it has no paid_at.
 func (s *Service) refundUnseen(ctx context.Context, c *Charge, p *acquirer.Payment) error {
-	err := s.apply(ctx, c, refund, func(ctx context.Context, tx *ledger.Tx, r rule) error {
+	was, err := clawback.Get(ctx, s.DB, c.ref(p.EndToEndID, p.Amount))
+	if err != nil {
+		return err
+	}
+	now := was
+	now.Forgo()
+	err = s.apply(ctx, c, refund, func(ctx context.Context, tx *ledger.Tx, r rule) error {
+		clawback.Write(ctx, tx.Tx, &was, &now, errMoved)
 		tx.Guard(ctx, errMoved, updateRefundedUnseen, string(r.to), int64(p.Amount), p.EndToEndID, int64(c.Account), c.ID, string(r.from))
 		return nil
 	})
@@ -237,39 +244,6 @@ func (s *Service) refundUnseen(ctx context.Context, c *Charge, p *acquirer.Payme
 		c.EndToEndID, c.Refunded = p.EndToEndID, p.Amount
 	}
 	return err
-}
-
-// giveBack debits what an acquirer gave back, once, also below zero. When all of the charge's payment is given back, the
-// charge is refunded.
-func (s *Service) giveBack(ctx context.Context, c *Charge, p *acquirer.Payment, r *acquirer.Refund) error {
-	debit := &ledger.Transfer{
-		Account: c.Account, Amount: r.Amount.Amount(), Source: ledger.Available, Target: ledger.Acquirer,
-		Kind: kindRefund, Ref: c.ID, OnceKey: p.EndToEndID + " " + r.ID, Overdraw: true,
-	}
-	return s.retry(ctx, c, func() error {
-		if posted, err := s.Ledger.IsPosted(ctx, c.Account, kindRefund, debit.OnceKey); err != nil || posted {
-			return err
-		}
-		write := func(ctx context.Context, tx *ledger.Tx, to State) error {
-			tx.Guard(ctx, errMoved, updateRefunded, string(to), int64(c.Refunded+r.Amount), int64(c.Account), c.ID, string(c.Status), int64(c.Refunded))
-			return tx.Post(ctx, debit)
-		}
-		var err error
-		switch {
-		case c.EndToEndID != p.EndToEndID: // of an inflow of its own
-			return s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error { return tx.Post(ctx, debit) })
-		case c.PaidAt.IsZero():
-			return nil // given back before it was credited
-		case c.Refunded+r.Amount < p.Amount || c.Status == Refunded:
-			err = s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error { return write(ctx, tx, c.Status) })
-		default:
-			err = s.apply(ctx, c, refund, func(ctx context.Context, tx *ledger.Tx, r rule) error { return write(ctx, tx, r.to) })
-		}
-		if err == nil {
-			c.Refunded += r.Amount
-		}
-		return err
-	})
 }
 
 // move applies a trigger that moves no money; one that the state does not allow is nothing new.

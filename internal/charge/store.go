@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -14,7 +13,7 @@ import (
 const (
 	columns = `account_id, id, txid, COALESCE(external_id, ''), COALESCE(idem_key, ''), idem_hash, status, amount, fee, refunded,
 COALESCE(description, ''), COALESCE(payer_name, ''), COALESCE(payer_document, ''), COALESCE(postback_url, ''), acquirer, routing,
-copy_paste, COALESCE(end_to_end_id, ''), COALESCE(paid_at, 0), expires_at, COALESCE(release_at, 0)`
+copy_paste, COALESCE(end_to_end_id, ''), COALESCE(paid_at, 0), expires_at, COALESCE(release_at, 0), held`
 
 	insertCharge = `INSERT INTO charge (account_id, id, txid, external_id, idem_key, idem_hash, status, amount, fee, refunded,
 description, payer_name, payer_document, postback_url, acquirer, routing, copy_paste, expires_at)
@@ -41,24 +40,17 @@ UNION ALL SELECT ` + columns + ` FROM charge WHERE account_id = $1 AND external_
 	// Guarded by the state it was decided on.
 	updatePaid = `UPDATE charge SET status = $1, end_to_end_id = $2, paid_at = $3, fee = $4, release_at = $5
 WHERE account_id = $6 AND id = $7 AND status = $8`
-	updateStatus         = `UPDATE charge SET status = $1 WHERE account_id = $2 AND id = $3 AND status = $4`
-	updateRefunded       = `UPDATE charge SET status = $1, refunded = $2 WHERE account_id = $3 AND id = $4 AND status = $5 AND refunded = $6`
+	updateStatus   = `UPDATE charge SET status = $1 WHERE account_id = $2 AND id = $3 AND status = $4`
+	updateRefunded = `UPDATE charge SET status = $1, refunded = $2, held = $3
+WHERE account_id = $4 AND id = $5 AND status = $6 AND refunded = $7 AND held = $8 AND COALESCE(release_at, 0) = $9`
 	updateRefundedUnseen = `UPDATE charge SET status = $1, refunded = $2, end_to_end_id = $3 WHERE account_id = $4 AND id = $5 AND status = $6`
-	updateReleased       = `UPDATE charge SET release_at = NULL WHERE account_id = $1 AND id = $2 AND release_at = $3`
+	updateReleased       = `UPDATE charge SET release_at = NULL WHERE account_id = $1 AND id = $2 AND release_at = $3 AND held = $4`
 
 	// Over all accounts: what time makes due.
 	// An empty acquirer means any.
 	findExpired = `SELECT ` + columns + ` FROM charge WHERE status = 'pending' AND expires_at <= $1 AND ($2 = '' OR acquirer = $2)
 ORDER BY expires_at LIMIT $3`
 	findReleased = `SELECT ` + columns + ` FROM charge WHERE release_at IS NOT NULL AND release_at <= $1 ORDER BY release_at LIMIT $2`
-
-	// What the audit asks of charges from an identifier on: those that lack an event, and events that no charge explains.
-	listUncreated = `SELECT c.id FROM charge c WHERE c.account_id = $1 AND c.id > $2 AND NOT EXISTS
-(SELECT 1 FROM event e WHERE e.account_id = c.account_id AND e.ref = c.id AND e.type = 'charge.created') LIMIT $3`
-	listUnpaid = `SELECT c.id FROM charge c WHERE c.account_id = $1 AND c.id > $2 AND c.paid_at IS NOT NULL AND NOT EXISTS
-(SELECT 1 FROM event e WHERE e.account_id = c.account_id AND e.ref = c.id AND e.type = 'charge.paid') LIMIT $3`
-	listUnexplained = `SELECT e.id FROM event e WHERE e.account_id = $1 AND e.id > $2 AND e.type IN ('charge.created', 'charge.paid') AND NOT EXISTS
-(SELECT 1 FROM charge c WHERE c.account_id = e.account_id AND c.id = e.ref AND (e.type = 'charge.created' OR c.paid_at IS NOT NULL)) LIMIT $3`
 
 	insertUnmatched = `INSERT INTO unmatched (acquirer, end_to_end_id, txid, amount, paid_at, found_at, reason)
 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (acquirer, end_to_end_id) DO NOTHING`
@@ -70,14 +62,14 @@ FROM unmatched WHERE dismissed IS NULL ORDER BY found_at DESC LIMIT $1`
 
 func scanCharge(r sqldb.Row) (Charge, error) {
 	var c Charge
-	var account, amount, fee, refunded, paidAt, expiresAt, releaseAt int64
+	var account, amount, fee, refunded, paidAt, expiresAt, releaseAt, held int64
 	var status string
 	var hash []byte
 	err := r.Scan(&account, &c.ID, &c.TxID, &c.ExternalID, &c.key, &hash, &status, &amount, &fee, &refunded,
 		&c.Description, &c.PayerName, &c.PayerDocument, &c.PostbackURL, &c.Acquirer, &c.Routing,
-		&c.CopyPaste, &c.EndToEndID, &paidAt, &expiresAt, &releaseAt)
+		&c.CopyPaste, &c.EndToEndID, &paidAt, &expiresAt, &releaseAt, &held)
 	c.Account, c.Status, c.Amount = id.Account(account), State(status), money.BRL(amount)
-	c.Fee, c.Refunded = money.BRL(fee), money.BRL(refunded)
+	c.Fee, c.Refunded, c.Held = money.BRL(fee), money.BRL(refunded), money.BRL(held)
 	c.PaidAt, c.ExpiresAt, c.ReleaseAt = moment(paidAt), moment(expiresAt), moment(releaseAt)
 	copy(c.hash[:], hash)
 	return c, err
@@ -89,6 +81,14 @@ func moment(micros int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(micros).UTC()
+}
+
+// micros writes a time as [moment] reads it.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
 }
 
 // stored writes a time; NULL for none.
@@ -116,31 +116,6 @@ func (c *Charge) insert(ctx context.Context, tx *sqldb.Tx) {
 // CountUnmatched returns how many payments belong to no charge.
 func CountUnmatched(ctx context.Context, q sqldb.Querier) (int64, error) {
 	return sqldb.One(ctx, q, sqldb.Scalar[int64], countUnmatched)
-}
-
-const auditMax = 100 // of each kind, of one account
-
-// AuditEvents returns what does not fit between an account's charges and their events, for charges made after border. That
-// no transition has two events is the database's doing.
-func AuditEvents(ctx context.Context, q sqldb.Querier, account id.Account, border id.ID) (problems []string, err error) {
-	for _, look := range []struct {
-		sql    string
-		prefix id.Prefix
-		what   string
-	}{
-		{listUncreated, prefix, "has no event charge.created"},
-		{listUnpaid, prefix, "is paid and has no event charge.paid"},
-		{listUnexplained, event.Prefix, "belongs to no charge that it could have happened to"},
-	} {
-		found, err := sqldb.All(ctx, q, sqldb.Scalar[id.ID], look.sql, int64(account), border, auditMax)
-		if err != nil {
-			return nil, err
-		}
-		for _, x := range found {
-			problems = append(problems, look.prefix.Format(x)+" "+look.what)
-		}
-	}
-	return problems, nil
 }
 
 // Before returns an account's charges below an identifier, newest first.

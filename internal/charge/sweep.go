@@ -95,7 +95,7 @@ func (s *Service) release(ctx context.Context, due []Charge) error {
 		var posts []*ledger.Transfer
 		for i := range due {
 			c := &due[i]
-			tx.Guard(ctx, errMoved, updateReleased, int64(c.Account), c.ID, c.ReleaseAt.UnixMicro())
+			tx.Guard(ctx, errMoved, updateReleased, int64(c.Account), c.ID, c.ReleaseAt.UnixMicro(), int64(c.Held))
 			if c.waiting() > 0 {
 				posts = append(posts, &ledger.Transfer{
 					Account: c.Account, Amount: c.waiting().Amount(), Source: ledger.Pending, Target: ledger.Available,

@@ -17,6 +17,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/acquirer/bcb"
 	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/clawback"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/fault"
@@ -342,4 +343,14 @@ func (n *node) audit() {
 	if err != nil || len(result.Problems) > 0 {
 		n.t.Errorf("audit: %v %v", result.Problems, err)
 	}
+	if problems, err := n.auditCharges(); err != nil || len(problems) > 0 {
+		n.t.Errorf("audit: %v %v", problems, err)
+	}
+	if problems, err := clawback.Audit(n.t.Context(), n.db); err != nil || len(problems) > 0 {
+		n.t.Errorf("audit: %v %v", problems, err)
+	}
+}
+
+func (n *node) auditCharges() ([]ledger.Problem, error) {
+	return charge.Audit(n.t.Context(), n.db, id.First(time.UnixMicro(0)))
 }

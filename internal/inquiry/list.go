@@ -1,6 +1,7 @@
 package inquiry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +13,12 @@ import (
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
-// passes are how old things are when an acquirer's list of them is read: at once for what nobody told us of, and again
+// Passes are how old things are when an acquirer's list of them is read: at once for what nobody told us of, and again
 // later for money that was given back since, which no list tells by itself. After 90 days nothing is given back.
-var passes = []time.Duration{0, 10 * time.Minute, 24 * time.Hour, 90 * 24 * time.Hour}
+var Passes = []time.Duration{0, 10 * time.Minute, 24 * time.Hour, 90 * 24 * time.Hour}
 
 const (
-	readEvery   = 20 * time.Second            // of business time; passes over old things are read less often
+	readEvery   = 20 * time.Second            // of business time; Passes over old things are read less often
 	readShare   = 20                          // of a pass's age that may go by between two reads
 	readOverlap = 30 * time.Second            // that is read again, because clocks differ and lists may be late
 	windowMax   = 24 * time.Hour              // read at once after a long absence
@@ -34,7 +35,9 @@ type Lists struct {
 // List is a list that an acquirer keeps.
 type List struct {
 	Name string                                                     // never changes: until when it was read is stored by it
-	Age  time.Duration                                              // of what is read, one of passes
+	Age  time.Duration                                              // of what is read, one of [Passes]
+	Past time.Duration                                              // how far back it begins when it was never read; 0 means now
+	Span time.Duration                                              // how much of it is read at once; 0 means a day
 	Read func(ctx context.Context, w acquirer.Window) (Read, error) // reads and follows one page
 }
 
@@ -54,8 +57,8 @@ func (l Lists) Reconcile(ctx context.Context, acquirers []acquirer.Health, find 
 			return nil
 		}
 		var failed error
-		for _, list.Age = range passes {
-			some, err := l.step(ctx, list)
+		for _, list.Age = range Passes {
+			some, err := l.Step(ctx, list)
 			if some {
 				more.Store(true)
 			}
@@ -69,42 +72,87 @@ func (l Lists) Reconcile(ctx context.Context, acquirers []acquirer.Health, find 
 	return more.Load() && err == nil, err
 }
 
-// step makes one read of a list and reports whether there is more to read.
-func (l Lists) step(ctx context.Context, list List) (more bool, err error) {
+// Step makes one read of a list and reports whether there is more to read.
+func (l Lists) Step(ctx context.Context, list List) (more bool, err error) {
 	name := list.Name
 	if list.Age > 0 {
 		name = fmt.Sprintf("%s, %s later", name, list.Age)
 	}
 	until := l.Clock.Now().Add(-list.Age)
-	read, err := l.readUntil(ctx, name)
+	read, err := l.readUntil(ctx, name, list.Past)
 	if err != nil || until.Sub(read) < max(readEvery, list.Age/readShare) {
 		return false, err
 	}
-	// One node at a time; the others have nothing to add.
+	err = l.alone(ctx, name, func() error {
+		window := acquirer.Window{From: read.Add(-readOverlap), To: until}
+		if span := cmp.Or(list.Span, windowMax); until.Sub(read) > span {
+			window.To = read.Add(span)
+		}
+		for {
+			whole, err := readWindow(ctx, list, window)
+			if err != nil {
+				return err
+			}
+			if whole {
+				break
+			}
+			window.To = window.From.Add(window.To.Sub(window.From) / 2)
+		}
+		more = window.To.Before(until)
+		return l.setRead(ctx, name, window.To)
+	})
+	return more && err == nil, err
+}
+
+// Again reads parts of a list again, every now and then, because what they list may have changed and no list tells that.
+// next returns the part after a moment, and false after the last. A part is read as far as its pages go.
+func (l Lists) Again(ctx context.Context, list List, next func(ctx context.Context, after time.Time) (acquirer.Window, bool, error)) error {
+	name := list.Name + ", again"
+	now := l.Clock.Now()
+	read, err := l.readUntil(ctx, name, readEvery)
+	if err != nil || now.Sub(read) < readEvery {
+		return err
+	}
+	return l.alone(ctx, name, func() error {
+		var failed error
+		for after := (time.Time{}); ; {
+			window, found, err := next(ctx, after)
+			if err != nil {
+				return errors.Join(failed, err)
+			}
+			if !found {
+				break
+			}
+			after = window.To
+			whole, err := readWindow(ctx, list, window)
+			if err == nil && !whole {
+				err = fmt.Errorf("inquiry: %s has more than %d pages from %v to %v", list.Name, pagesMax, window.From, window.To)
+			}
+			if err != nil {
+				failed = err // nothing else waits for it
+			}
+			if IsAcquirers(err) {
+				break
+			}
+		}
+		if failed != nil {
+			return failed
+		}
+		return l.setRead(ctx, name, now)
+	})
+}
+
+// alone runs f unless another node does so; that one has nothing to add.
+func (l Lists) alone(ctx context.Context, name string, f func() error) error {
 	lock, err := l.DB.TryLock(ctx, lockName(name))
 	if errors.Is(err, sqldb.ErrLocked) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer lock.Unlock(ctx)
-
-	window := acquirer.Window{From: read.Add(-readOverlap), To: until}
-	if until.Sub(read) > windowMax {
-		window.To = read.Add(windowMax)
-	}
-	for {
-		whole, err := readWindow(ctx, list, window)
-		if err != nil {
-			return false, err
-		}
-		if whole {
-			break
-		}
-		window.To = window.From.Add(window.To.Sub(window.From) / 2)
-	}
-	return window.To.Before(until), l.setRead(ctx, name, window.To)
+	return f()
 }
 
 // readWindow follows what a window lists, and reports whether it came to the end.
@@ -134,13 +182,13 @@ const (
 ON CONFLICT (acquirer) DO UPDATE SET read_at = excluded.read_at WHERE acquirer_cursor.read_at < excluded.read_at`
 )
 
-// readUntil returns until when a list was read. One that never was begins now, so that nothing is missed when the first
-// reads fail.
-func (l Lists) readUntil(ctx context.Context, name string) (time.Time, error) {
+// readUntil returns until when a list was read. One that never was begins that long ago, from now on, so that nothing is
+// missed when the first reads fail.
+func (l Lists) readUntil(ctx context.Context, name string, past time.Duration) (time.Time, error) {
 	read, err := sqldb.One(ctx, l.DB, sqldb.Scalar[int64], selectCursor, name)
 	if errors.Is(err, sqldb.ErrNoRows) {
-		now := l.Clock.Now()
-		return now, l.setRead(ctx, name, now)
+		begin := l.Clock.Now().Add(-past)
+		return begin, l.setRead(ctx, name, begin)
 	}
 	return time.UnixMicro(read).UTC(), err
 }

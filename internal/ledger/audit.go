@@ -29,9 +29,13 @@ const auditTimeMax = 6 * time.Hour
 // problemsMax bounds the list; a ledger with more is broken all over.
 const problemsMax = 1000
 
-// Audit re-adds every account from its transfers alone and compares it with its balances. It goes account by account,
-// each at one moment of its own, because one long snapshot would slow every debit down. The server may run meanwhile.
-func Audit(ctx context.Context, db *sqldb.DB) (AuditResult, error) {
+// Blocker says what of an account's BRL something else than an operator's hold keeps blocked.
+type Blocker func(ctx context.Context, q sqldb.Querier, account id.Account) (money.BRL, error)
+
+// Audit re-adds every account from its transfers alone and compares it with its balances, and what is blocked with what
+// holds and the blockers keep so. It goes account by account, each at one moment of its own, because one long snapshot
+// would slow every debit down. The server may run meanwhile.
+func Audit(ctx context.Context, db *sqldb.DB, blockers ...Blocker) (AuditResult, error) {
 	// Longer than any other read: one account can have many millions of transfers.
 	ctx, cancel := context.WithTimeout(ctx, auditTimeMax)
 	defer cancel()
@@ -44,7 +48,7 @@ func Audit(ctx context.Context, db *sqldb.DB) (AuditResult, error) {
 		}
 		account = next
 		err = db.Read(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-			return result.account(ctx, tx, account)
+			return result.account(ctx, tx, account, blockers)
 		})
 		if err != nil {
 			return result, err
@@ -69,7 +73,7 @@ func nextAccount(ctx context.Context, q sqldb.Querier, after id.Account) (id.Acc
 	return id.Account(lowest), nil
 }
 
-func (r *AuditResult) account(ctx context.Context, tx *sqldb.Tx, account id.Account) error {
+func (r *AuditResult) account(ctx context.Context, tx *sqldb.Tx, account id.Account, blockers []Blocker) error {
 	r.Accounts++
 	problem := func(format string, args ...any) {
 		r.Problems = append(r.Problems, Problem{account, fmt.Sprintf(format, args...)})
@@ -116,11 +120,11 @@ func (r *AuditResult) account(ctx context.Context, tx *sqldb.Tx, account id.Acco
 	if stray > 0 {
 		problem("%d deltas belong to no transfer", stray)
 	}
-	return r.holds(ctx, tx, account, added[money.CurrencyBRL].Blocked)
+	return r.blocked(ctx, tx, account, added[money.CurrencyBRL].Blocked, blockers)
 }
 
-// holds checks that what is blocked is what holds block, and that each release belongs to one hold.
-func (r *AuditResult) holds(ctx context.Context, tx *sqldb.Tx, account id.Account, blocked int64) error {
+// blocked checks that what is blocked is what holds and the blockers block, and that each release belongs to one hold.
+func (r *AuditResult) blocked(ctx context.Context, tx *sqldb.Tx, account id.Account, blocked int64, blockers []Blocker) error {
 	open, err := Holds(ctx, tx, account)
 	if err != nil {
 		return err
@@ -129,8 +133,17 @@ func (r *AuditResult) holds(ctx context.Context, tx *sqldb.Tx, account id.Accoun
 	for _, h := range open {
 		sum += h.Amount.Units
 	}
-	if sum != blocked {
-		r.Problems = append(r.Problems, Problem{account, fmt.Sprintf("blocked is %s, open holds add up to %s", money.BRL(blocked), money.BRL(sum))})
+	var others money.BRL
+	for _, b := range blockers {
+		amount, err := b(ctx, tx, account)
+		if err != nil {
+			return err
+		}
+		others += amount
+	}
+	if sum+int64(others) != blocked {
+		r.Problems = append(r.Problems, Problem{account, fmt.Sprintf("blocked is %s, open holds add up to %s and infractions to %s",
+			money.BRL(blocked), money.BRL(sum), others)})
 	}
 	return nil
 }

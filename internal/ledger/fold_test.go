@@ -151,7 +151,7 @@ func check(t *testing.T, l *Ledger, account id.Account) []Problem {
 	t.Helper()
 	var result AuditResult
 	err := l.db.Read(context.Background(), func(ctx context.Context, tx *sqldb.Tx) error {
-		return result.account(ctx, tx, account)
+		return result.account(ctx, tx, account, nil)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -56,3 +56,14 @@ func Texts(folder string) ([]string, error) {
 	}
 	return texts, nil
 }
+
+// MigrateBefore brings db up to the step before the one with that name.
+func MigrateBefore(ctx context.Context, db *sqldb.DB, name string) error {
+	steps, err := migrations(db)
+	if err != nil {
+		return err
+	}
+	end := slices.IndexFunc(steps, func(m migration) bool { return m.name == name })
+	_, err = migrate(ctx, db, time.Now(), steps[:end])
+	return err
+}

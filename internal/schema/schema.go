@@ -39,6 +39,8 @@ var Tables = map[string]Class{
 	"bound_key":        Tenant,
 	"charge":           Tenant,
 	"payout":           Tenant,
+	"clawback":         Tenant,
+	"infraction":       Tenant,
 	"event":            Tenant,
 	"endpoint":         Tenant,
 	"delivery":         Tenant,
@@ -53,6 +55,8 @@ var Tables = map[string]Class{
 	"acquirer_cursor":  Local,
 	"bookmark":         Local,
 	"seal_key":         Local,
+
+	"unmatched_infraction": Local,
 }
 
 // Finds are the statements that look over all accounts, by package and constant, each with its reason. A test refuses any
@@ -74,6 +78,13 @@ var Finds = map[string]string{
 	"webhook.findOwned":               "what a dead node had in hand",
 	"webhook.findParked":              "how many deliveries have failed for good",
 	"webhook.findOldestWaiting":       "how late deliveries are",
+	"clawback.findAccount":            "the audit goes from account to account",
+	"charge.findAccountWithCharges":   "the audit goes from account to account",
+	"infraction.findNamed":            "acquirers know infractions by names that do not tell the account",
+	"infraction.findUndecided":        "infractions whose acquirer may have decided them",
+	"infraction.findHanding":          "defenses that wait for their acquirer",
+	"infraction.countDefenses":        "defenses that operators must look at",
+	"infraction.findAccount":          "the audit goes from account to account",
 	"ledger.findWaitingBook":          "credits that dead nodes left unfolded",
 	"ledger.findAccountWithBalance":   "the audit goes from account to account",
 	"ledger.findAccountWithTransfers": "the audit goes from account to account",
