@@ -1,10 +1,6 @@
 package main
 
-import (
-	"fmt"
-
-	"github.com/ponte-pay/ponte/internal/ledger"
-)
+import "fmt"
 
 type auditCommand struct{}
 
@@ -19,7 +15,7 @@ func (*auditCommand) Run(e *env) error {
 		return err
 	}
 	defer core.Close()
-	result, err := ledger.Audit(e.ctx, core.DB)
+	result, err := core.Audit(e.ctx)
 	if err != nil {
 		return err
 	}

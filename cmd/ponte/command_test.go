@@ -168,8 +168,14 @@ func TestCommands(t *testing.T) {
 		for _, f := range findings {
 			checks[f.Check] = f.OK
 		}
-		if diff := cmp.Diff(map[string]bool{"configuration": true, "database": true, "schema": true, "clock": true, "payments": true}, checks); diff != "" {
+		if diff := cmp.Diff(map[string]bool{"configuration": true, "database": true, "schema": true, "clock": true, "payments": true, "payouts": true}, checks); diff != "" {
 			t.Errorf("doctor (-want +got):\n%s", diff)
+		}
+
+		var doubts []doubtJSON
+		in.json(t, &doubts, "payout", "doubt")
+		if doubts == nil || len(doubts) != 0 {
+			t.Errorf("%+v", doubts)
 		}
 
 		// The same for people: nothing of it is JSON.
@@ -179,6 +185,7 @@ func TestCommands(t *testing.T) {
 			{"key", "list", account},
 			{"ip", "list"},
 			{"audit"},
+			{"payout", "doubt"},
 			{"doctor"},
 			{"migrate"},
 			{"account", "set", account, "kyc=approved"},

@@ -56,6 +56,11 @@ func (c *doctorCommand) Run(e *env) error {
 			err = fmt.Errorf("%d payments belong to no charge: see table unmatched", unmatched)
 		}
 		add("payments", "all belong to a charge", err)
+		doubt, err := core.CountDoubts(e.ctx)
+		if err == nil && doubt.Payouts > 0 {
+			err = fmt.Errorf("%d payouts of %s BRL are in doubt, the oldest since %s: see ponte payout doubt", doubt.Payouts, doubt.Sum, timestamp(doubt.Since))
+		}
+		add("payouts", "no money is in doubt", err)
 	}
 	var rows [][]string
 	failed := false

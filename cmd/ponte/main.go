@@ -34,6 +34,7 @@ type commands struct {
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database up to date. serve does so too."`
 	Account   accountCommands  `cmd:"" help:"Accounts, their settings and their money."`
 	Charge    chargeCommands   `cmd:"" help:"Pix charges."`
+	Payout    payoutCommands   `cmd:"" help:"Pix payouts."`
 	Key       keyCommands      `cmd:"" help:"API keys."`
 	IP        ipCommands       `cmd:"" name:"ip" help:"Addresses that are blocked for good."`
 	Audit     auditCommand     `cmd:"" help:"Add both ledgers up again and say what does not fit."`

@@ -9,14 +9,15 @@ import (
 )
 
 type simulatorCommand struct {
-	Listen    string     `help:"Address of its page and its controls." default:"127.0.0.1:8090" placeholder:"HOST:PORT" env:"PONTE_SIMULATOR_LISTEN"`
-	LogFormat string     `help:"text or json." enum:"text,json" default:"text" env:"PONTE_LOG_FORMAT"`
-	LogLevel  slog.Level `help:"debug, info, warn or error." default:"info" env:"PONTE_LOG_LEVEL"`
+	Listen      string     `help:"Address of its page and its controls." default:"127.0.0.1:8090" placeholder:"HOST:PORT" env:"PONTE_SIMULATOR_LISTEN"`
+	SettleAfter string     `help:"How long after they were sent payouts settle by themselves, or manual." default:"1s" placeholder:"DURATION" env:"PONTE_SIMULATOR_SETTLE_AFTER"`
+	LogFormat   string     `help:"text or json." enum:"text,json" default:"text" env:"PONTE_LOG_FORMAT"`
+	LogLevel    slog.Level `help:"debug, info, warn or error." default:"info" env:"PONTE_LOG_LEVEL"`
 }
 
 func (c *simulatorCommand) Run(e *env) error {
 	log := newLog(e.stderr, config.Serve{LogFormat: c.LogFormat, LogLevel: c.LogLevel})
-	return app.RunSimulator(e.ctx, e.store.Data, c.Listen, log, func(url string) {
+	return app.RunSimulator(e.ctx, app.SimulatorOptions{Data: e.store.Data, Listen: c.Listen, SettleAfter: c.SettleAfter}, log, func(url string) {
 		fmt.Fprintf(e.stdout, "The simulators are running at %s\n\nUse them with\n\n  ponte serve --simulator %s\n\n", url, url)
 	})
 }

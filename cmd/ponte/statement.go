@@ -62,16 +62,12 @@ func newLineJSON(l report.Line) lineJSON {
 	t := &l.Transfer
 	c := t.Amount.Currency
 	b := newBalanceJSON(c, l.Balance)
-	out := lineJSON{
-		Time: timestamp(t.ID.Time()), ID: t.ID.String(), Kind: string(t.Kind), Memo: t.Memo,
+	return lineJSON{
+		Time: timestamp(t.ID.Time()), ID: t.ID.String(), Kind: string(t.Kind), Reference: report.Reference(t), Memo: t.Memo,
 		From: string(t.Source), To: string(t.Target), Amount: t.Amount.String(), Currency: string(c),
 		Available: b.Available, Pending: b.Pending, Blocked: b.Blocked, InTransit: b.InTransit,
 		Total: money.Amount{Currency: c, Units: l.Balance.Available + l.Balance.Pending + l.Balance.Blocked}.String(),
 	}
-	if !t.Ref.IsZero() {
-		out.Reference = t.Ref.String()
-	}
-	return out
 }
 
 func (c *statementCommand) Run(e *env) error {

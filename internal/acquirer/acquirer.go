@@ -106,6 +106,9 @@ type Refund struct {
 	Amount   money.BRL
 	Status   RefundStatus
 	At       time.Time // when it was settled, or else asked for; zero when not told
+
+	// ForInfraction says that the acquirer made it because it accepted an infraction (MED), not because the receiver wished it.
+	ForInfraction bool
 }
 
 // RefundStatus says how far a refund has come.

@@ -43,7 +43,7 @@ type Error struct {
 	Class     Class
 	Code      string // the acquirer's own word for it; "" means none
 	Message   string // the acquirer's own sentence, or the network's, without secrets; for operators only
-	Cause     error  // ErrNotFound, ErrDuplicate or a context's error; nil for none
+	Cause     error  // one of those below, or a context's error; nil for none
 }
 
 // Causes by which use cases decide. Ask errors.Is.
@@ -51,6 +51,7 @@ var (
 	ErrNotFound  = errors.New("not found")
 	ErrDuplicate = errors.New("taken by something else")
 	ErrTooLate   = errors.New("too late")
+	ErrNoFunds   = errors.New("not enough money at the acquirer") // ours there, which another acquirer may have
 )
 
 // Error returns one line for logs.

@@ -10,12 +10,14 @@ import (
 // Payer is an acquirer that also sends Pix.
 //
 // What it is told about a send decides where money is, so that nothing is inferred: an error with the outcome Refused is
-// proof that no money left and none will, and every other error says nothing at all.
+// proof that this call sent no money and will send none, and every other error says nothing at all. An earlier call under
+// the same id is another matter: once one of them ended Unknown, only GetPayout tells.
 type Payer interface {
 	Acquirer
 
 	// SendPayout sends money under an id that its caller chose, once however often it is repeated with that id. One that was
-	// sent before under the id is ErrDuplicate, with the outcome Unknown: ask GetPayout.
+	// sent before under the id is ErrDuplicate, with the outcome Unknown: ask GetPayout. ErrNoFunds, always Refused, says
+	// that our account there holds too little: another acquirer may do better.
 	SendPayout(ctx context.Context, n NewPayout) (Payout, error)
 
 	// GetPayout returns a payout by the id that it was sent under, or ErrNotFound. That it is not found proves nothing while

@@ -23,8 +23,8 @@ type Route struct {
 // Router sends each charge to an acquirer that works. Make it with [NewRouter].
 //
 // Only charges are sent on from an acquirer that may have taken them. A charge that is made twice was shown to nobody
-// the first time; a payout that is made twice is money lost. So a payout is never given to the router: its use case
-// picks an acquirer with Get, and turns to another one only after [IsRefused].
+// the first time; a payout that is made twice is money lost. So a payout is never given to the router as a whole: its
+// use case goes through a [Plan], one [Turn] at a time, and takes the next only after [IsRefused].
 type Router struct {
 	clock  *clock.Clock
 	limits limits
@@ -41,7 +41,8 @@ type limits struct{ try, creation time.Duration }
 type route struct {
 	Route
 	name    string
-	credit  int // how much it is owed its turn among those of one priority
+	payer   Payer     // the acquirer, nil when it does not pay out
+	credit  [uses]int // for each use, how much it is owed its turn among those of one priority
 	breaker breaker
 
 	mu        sync.Mutex
@@ -64,7 +65,8 @@ func NewRouter(clock *clock.Clock, routes ...Route) (*Router, error) {
 			return nil, fmt.Errorf("acquirer: %s has the weight %d: want 0 or more", name, given.Weight)
 		}
 		given.Weight = max(1, given.Weight)
-		r.routes = append(r.routes, &route{Route: given, name: name})
+		payer, _ := given.Acquirer.(Payer)
+		r.routes = append(r.routes, &route{Route: given, name: name, payer: payer})
 	}
 	slices.SortStableFunc(r.routes, func(a, b *route) int { return cmp.Compare(a.Priority, b.Priority) })
 	return r, nil
@@ -79,6 +81,16 @@ func (r *Router) Get(name string) (Acquirer, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Judges returns the acquirers that tell of infractions, in the order of their priority.
+func (r *Router) Judges() (judges []Judge) {
+	for _, rt := range r.routes {
+		if j, ok := rt.Acquirer.(Judge); ok {
+			judges = append(judges, j)
+		}
+	}
+	return judges
 }
 
 // Created is a charge, where it was made, and how it got there.
@@ -120,7 +132,7 @@ func (r *Router) CreateCharge(ctx context.Context, n NewCharge) (Created, error)
 	ctx, cancel := context.WithTimeout(ctx, r.limits.creation)
 	defer cancel()
 	c := creation{router: r, charge: n}
-	order := r.order()
+	order := r.order(useCharge, r.routes)
 	for _, rt := range order {
 		if c.ask(ctx, rt, rt.breaker.enter) {
 			return c.Created, c.refusal
@@ -138,21 +150,31 @@ func (r *Router) CreateCharge(ctx context.Context, n NewCharge) (Created, error)
 	return c.Created, c.failure()
 }
 
-// order returns the acquirers in the order in which this charge may go to them. Those of one priority take turns, each
-// as often as its weight says, as evenly spread as can be.
-func (r *Router) order() []*route {
+// use is what an acquirer is asked for. Each has turns of its own, so that charges and payouts that alternate do not
+// end up at one acquirer each.
+type use int
+
+const (
+	useCharge use = iota
+	usePayout
+	uses int = iota
+)
+
+// order returns these routes, which are sorted by priority, in the order in which they may be asked this time. Those of
+// one priority take turns, each as often as its weight says, as evenly spread as can be.
+func (r *Router) order(u use, routes []*route) []*route {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	order := slices.Clone(r.routes)
+	order := slices.Clone(routes)
 	for from := 0; from < len(order); {
 		to, total := from, 0
 		for ; to < len(order) && order[to].Priority == order[from].Priority; to++ {
-			order[to].credit += order[to].Weight
+			order[to].credit[u] += order[to].Weight
 			total += order[to].Weight
 		}
 		equals := order[from:to]
-		slices.SortStableFunc(equals, func(a, b *route) int { return cmp.Compare(b.credit, a.credit) })
-		equals[0].credit -= total
+		slices.SortStableFunc(equals, func(a, b *route) int { return cmp.Compare(b.credit[u], a.credit[u]) })
+		equals[0].credit[u] -= total
 		from = to
 	}
 	return order
@@ -235,14 +257,20 @@ func (r *Router) try(ctx context.Context, rt *route, t ticket, n NewCharge) (Cha
 	if e.Outcome != Refused {
 		r.lost.add(rt, n.TxID, r.clock.Now())
 	}
+	v = r.verdict(ctx, rt, e)
+	return Charge{}, e
+}
+
+// verdict says what a failure tells about an acquirer, which was asked with ctx.
+func (r *Router) verdict(ctx context.Context, rt *route, e *Error) verdict {
 	switch {
 	case e.Class == Business:
-		v = worked
-	case ctx.Err() == nil: // otherwise we gave up, and the acquirer may have needed but a moment more
-		v = failed
-		rt.noteError(e, r.clock.Now())
+		return worked
+	case ctx.Err() != nil: // we gave up, and the acquirer may have needed but a moment more
+		return silent
 	}
-	return Charge{}, e
+	rt.noteError(e, r.clock.Now())
+	return failed
 }
 
 func (rt *route) noteError(e *Error, now time.Time) {

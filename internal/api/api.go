@@ -12,6 +12,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/ratelimit"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -26,6 +27,7 @@ type API struct {
 	guard     *account.Guard
 	limiter   *ratelimit.Limiter
 	charges   *charge.Service
+	payouts   *payout.Service
 
 	mux    *http.ServeMux
 	routes map[string]*route // by their patterns
@@ -38,12 +40,13 @@ type Services struct {
 	Guard     *account.Guard
 	Limiter   *ratelimit.Limiter
 	Charges   *charge.Service
+	Payouts   *payout.Service
 }
 
 // New returns the API.
 func New(s Services) *API {
 	a := &API{
-		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges,
+		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges, payouts: s.Payouts,
 		mux: http.NewServeMux(), routes: map[string]*route{},
 	}
 	for _, r := range routes() {

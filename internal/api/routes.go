@@ -39,6 +39,21 @@ func routes() []*route {
 			answer: (*API).getCharge,
 		},
 		{
+			method: http.MethodPost, path: "/payouts", key: idempotency.Optional,
+			scopes: []account.Scopes{account.ScopePayoutsWrite}, resource: account.ResourcePayouts,
+			answer: (*API).createPayout,
+		},
+		{
+			method: http.MethodGet, path: "/payouts", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopePayoutsRead}, resource: account.ResourcePayouts,
+			answer: (*API).listPayouts,
+		},
+		{
+			method: http.MethodGet, path: "/payouts/{id}", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopePayoutsRead}, resource: account.ResourcePayouts,
+			answer: (*API).getPayout,
+		},
+		{
 			method: http.MethodGet, path: "/balance", key: idempotency.Unused,
 			scopes: []account.Scopes{account.ScopeBalanceRead}, resource: account.ResourceBalance,
 			answer: (*API).getBalance,

@@ -57,7 +57,7 @@ func OpenBank(ctx context.Context, core *Core, store config.Store, serve config.
 	case serve.Simulator != "":
 		return openOutside(ctx, core, strings.TrimSuffix(serve.Simulator, "/"))
 	}
-	return openInside(ctx, core, store, log)
+	return openInside(ctx, core, store, serve, log)
 }
 
 func openReal(c *clock.Clock, named []config.Acquirer) (*Bank, error) {
@@ -121,9 +121,13 @@ func readCertificate(a config.Acquirer) (c bcb.Certificate, err error) {
 }
 
 // openInside runs the simulators in this process.
-func openInside(ctx context.Context, core *Core, store config.Store, log *slog.Logger) (*Bank, error) {
+func openInside(ctx context.Context, core *Core, store config.Store, serve config.Serve, log *slog.Logger) (*Bank, error) {
+	settleAfter, err := simulator.ParseSettleAfter(cmp.Or(serve.SimulatorSettleAfter, simulator.SettleAfterDefault.String()))
+	if err != nil {
+		return nil, err
+	}
 	s, err := simulator.Open(simulator.Options{
-		Data: store.Data, Clock: core.Clock, Log: log,
+		Data: store.Data, Clock: core.Clock, Log: log, SettleAfter: settleAfter,
 		Advanced: func(offset time.Duration) error {
 			return node.StoreClock(context.WithoutCancel(ctx), core.DB, core.Clock, offset)
 		},
@@ -297,9 +301,20 @@ func CancelCharge(ctx context.Context, core *Core, store config.Store, serve con
 	return string(c.Status), err
 }
 
+// SimulatorOptions are the settings of simulators that run alone.
+type SimulatorOptions struct {
+	Data        string // folder of their books
+	Listen      string // address of their page and their controls
+	SettleAfter string // how long after they were sent payouts settle by themselves, or manual
+}
+
 // RunSimulator runs the simulators alone until ctx ends. ready is called once with their address.
-func RunSimulator(ctx context.Context, data, address string, log *slog.Logger, ready func(url string)) error {
-	s, err := simulator.Open(simulator.Options{Data: data, Clock: clock.New(nil), Log: log})
+func RunSimulator(ctx context.Context, o SimulatorOptions, log *slog.Logger, ready func(url string)) error {
+	settleAfter, err := simulator.ParseSettleAfter(o.SettleAfter)
+	if err != nil {
+		return err
+	}
+	s, err := simulator.Open(simulator.Options{Data: o.Data, Clock: clock.New(nil), Log: log, SettleAfter: settleAfter})
 	if err != nil {
 		return err
 	}
@@ -307,7 +322,7 @@ func RunSimulator(ctx context.Context, data, address string, log *slog.Logger, r
 	if err := s.Listen(ctx); err != nil {
 		return err
 	}
-	listener, err := listen(ctx, address)
+	listener, err := listen(ctx, o.Listen)
 	if err != nil {
 		return err
 	}

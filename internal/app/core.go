@@ -22,6 +22,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/node"
+	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/schema"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -140,4 +141,32 @@ func (c *Core) charges(bank *Bank, once *idempotency.Engine, log *slog.Logger, h
 		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Ledger: c.Ledger, Accounts: c.Accounts, Once: once,
 		Router: bank.Router, Log: log, Render: api.RenderCharge, Heard: heard,
 	})
+}
+
+// payouts returns the service of payouts at a bank.
+func (c *Core) payouts(bank *Bank, once *idempotency.Engine, log *slog.Logger) *payout.Service {
+	return payout.New(payout.Services{
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Once: once, Router: bank.Router, Log: log, Render: api.RenderPayout,
+	})
+}
+
+// Audit re-adds every account from its transfers, and holds what use cases know against them.
+func (c *Core) Audit(ctx context.Context) (ledger.AuditResult, error) {
+	result, err := ledger.Audit(ctx, c.DB)
+	if err != nil {
+		return result, err
+	}
+	more, err := payout.Audit(ctx, c.DB)
+	result.Problems = append(result.Problems, more...)
+	return result, err
+}
+
+// ListDoubts returns the payouts of which nobody knows whether they were sent.
+func (c *Core) ListDoubts(ctx context.Context) ([]payout.Payout, error) {
+	return payout.ListDoubts(ctx, c.DB)
+}
+
+// CountDoubts adds up the money of which nobody knows whether it left.
+func (c *Core) CountDoubts(ctx context.Context) (payout.Doubt, error) {
+	return payout.CountDoubts(ctx, c.DB)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/node"
+	"github.com/ponte-pay/ponte/internal/payout"
 )
 
 const scrapeTimeMax = 2 * time.Second
@@ -66,6 +67,17 @@ func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 			}
 			return float64(n)
 		}),
+		gauge("ponte_payouts_in_doubt", "Payouts of which nobody knows whether they were sent.",
+			doubt(core, func(d payout.Doubt) float64 { return float64(d.Payouts) })),
+		gauge("ponte_payouts_in_doubt_brl", "Their money in reais, with fees.",
+			doubt(core, func(d payout.Doubt) float64 { return float64(d.Sum) / centavos })),
+		gauge("ponte_payouts_in_doubt_seconds", "Business time since the oldest of them.",
+			doubt(core, func(d payout.Doubt) float64 {
+				if d.Since.IsZero() {
+					return 0
+				}
+				return core.Clock.Now().Sub(d.Since).Seconds()
+			})),
 		gauge("ponte_clock_offset_seconds", "How far business time was moved ahead.",
 			func() float64 { return core.Clock.Offset().Seconds() }),
 	)
@@ -81,6 +93,21 @@ func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 		}))
 	}
 	return m
+}
+
+const centavos = 100
+
+// doubt returns a figure of the money in doubt.
+func doubt(core *Core, figure func(payout.Doubt) float64) func() float64 {
+	return func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
+		defer cancel()
+		d, err := core.CountDoubts(ctx)
+		if err != nil {
+			return -1 // not known
+		}
+		return figure(d)
+	}
 }
 
 // observe counts an answer. Unknown routes share one name: a caller must not be able to make new series.

@@ -64,11 +64,11 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Se
 		Ready: s.node.Ready, Spelling: api.Spelling, Observe: s.metrics.observe, Proxies: serve.TrustedProxy,
 	}
 	once := idempotency.New(core.DB, core.Clock, serve.KeyRetention)
-	charges := core.charges(bank, once, log, s.metrics.heard)
+	charges, payouts := core.charges(bank, once, log, s.metrics.heard), core.payouts(bank, once, log)
 	v1 := api.New(api.Services{
-		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges,
+		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
 	})
-	told := callback.New(bank.senders, charges.Hint, s.metrics.notified)
+	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, callback.Prefix) {
 			told.ServeHTTP(w, r)
@@ -87,6 +87,9 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Se
 		{"expiry", 500 * time.Millisecond, charges.Expire},
 		{"release", 500 * time.Millisecond, charges.Release},
 		{"reconciliation", time.Second, charges.Reconcile},
+		{"payout hints", 20 * time.Millisecond, payouts.FollowHints},
+		{"payout checks", 500 * time.Millisecond, payouts.CheckDue},
+		{"payout reconciliation", time.Second, payouts.Reconcile},
 		{"lost charges", 5 * time.Second, bank.Router.Step},
 	})
 	return s

@@ -1,4 +1,4 @@
-// Package callback takes what acquirers say about payments. A notification is only a hint: nothing moves before its
+// Package callback takes what acquirers say about payments and payouts. A notification is only a hint: nothing moves before its
 // sender was asked over our own connection.
 package callback
 
@@ -45,13 +45,19 @@ type Sender struct {
 // Handler takes the notifications of several acquirers.
 type Handler struct {
 	paths map[string]Sender // by their paths
-	hint  func(acquirer, endToEndID, txid string) bool
+	to    Receivers
 	count func(acquirer, what string)
 }
 
+// Receivers are who notifications are passed on to. Each notes one and reports whether it had room.
+type Receivers struct {
+	Charge func(acquirer, endToEndID, txid string) bool // of money that came in, or was given back
+	Payout func(acquirer, endToEndID, name string) bool // of money that was sent, or came back
+}
+
 // New returns a handler that passes hints on; count is told what came.
-func New(senders []Sender, hint func(acquirer, endToEndID, txid string) bool, count func(acquirer, what string)) *Handler {
-	h := &Handler{paths: map[string]Sender{}, hint: hint, count: count}
+func New(senders []Sender, to Receivers, count func(acquirer, what string)) *Handler {
+	h := &Handler{paths: map[string]Sender{}, to: to, count: count}
 	for _, s := range senders {
 		h.paths[Path(s.Name, s.Secret)] = s
 	}
@@ -102,22 +108,40 @@ func (h *Handler) take(r *http.Request) error {
 		h.count(name, "too_large")
 		return errTooBig
 	}
-	payments, err := read(body)
+	notices, err := read(body)
 	if err != nil {
 		h.count(name, "unreadable")
 		return err
 	}
-	for _, p := range payments {
-		switch {
-		case !pix.IsEndToEndID(p.EndToEndID):
-			h.count(name, "unreadable")
-		case !h.hint(name, p.EndToEndID, p.TxID):
-			h.count(name, "dropped") // the list of payments finds it
-		default:
-			h.count(name, "hint")
-		}
+	for i := range notices {
+		h.count(name, h.pass(name, &notices[i]))
 	}
 	return nil
+}
+
+// pass passes a notification on and returns what became of it. One of a payout can come without an end-to-end id, when it
+// failed before it had one; one of money that came back need not say whose it was, so that both are told.
+func (h *Handler) pass(name string, n *notice) string {
+	known := pix.IsEndToEndID(n.EndToEndID)
+	if !known {
+		n.EndToEndID = ""
+	}
+	var ok bool
+	switch {
+	case n.payout() != "" || (n.Type == typePayout && known):
+		ok = h.to.Payout(name, n.EndToEndID, n.payout())
+	case !known:
+		return "unreadable"
+	default:
+		ok = h.to.Charge(name, n.EndToEndID, n.TxID)
+		if n.TxID == "" && len(n.Returns) > 0 {
+			ok = h.to.Payout(name, n.EndToEndID, "") && ok
+		}
+	}
+	if !ok {
+		return "dropped" // the lists find it
+	}
+	return "hint"
 }
 
 // isShown reports whether a connection shows the certificate that the sender must have.
@@ -138,11 +162,22 @@ func (s Sender) isShown(connection *tls.ConnectionState) bool {
 	return err == nil
 }
 
-// notice is what is read of a payment. Everything else is asked for.
+// typePayout is what a notification says of money that we sent.
+const typePayout = "SOLICITACAO"
+
+// notice is what is read of a notification. Everything else is asked for.
 type notice struct {
-	EndToEndID string `json:"endToEndId"`
-	TxID       string `json:"txid"`
+	EndToEndID string            `json:"endToEndId"`
+	TxID       string            `json:"txid"`
+	Type       string            `json:"tipo"`
+	Returns    []json.RawMessage `json:"devolucoes"`
+	Extras     struct {
+		Payout string `json:"idEnvio"`
+	} `json:"gnExtras"`
 }
+
+// payout returns the name that a payout was sent under, or "".
+func (n *notice) payout() string { return n.Extras.Payout }
 
 func read(body []byte) ([]notice, error) {
 	var n struct {

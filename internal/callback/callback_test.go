@@ -32,13 +32,17 @@ type taken struct {
 // take sends one notification to a handler that has room for so many hints.
 func take(method, path, body string, room int) taken {
 	var got taken
-	h := callback.New([]callback.Sender{{Name: "alpha", Secret: secret}, {Name: "beta", Secret: "another"}}, func(acquirer, endToEndID, txid string) bool {
-		if len(got.hints) == room {
-			return false
+	hint := func(of string) func(acquirer, endToEndID, name string) bool {
+		return func(acquirer, endToEndID, name string) bool {
+			if len(got.hints) == room {
+				return false
+			}
+			got.hints = append(got.hints, of+acquirer+" "+endToEndID+" "+name)
+			return true
 		}
-		got.hints = append(got.hints, acquirer+" "+endToEndID+" "+txid)
-		return true
-	}, func(acquirer, what string) { got.counts = append(got.counts, acquirer+" "+what) })
+	}
+	h := callback.New([]callback.Sender{{Name: "alpha", Secret: secret}, {Name: "beta", Secret: "another"}},
+		callback.Receivers{Charge: hint(""), Payout: hint("payout ")}, func(acquirer, what string) { got.counts = append(got.counts, acquirer+" "+what) })
 	rec := httptest.NewRecorder()
 	newFrame().Wrap(h).ServeHTTP(rec, httptest.NewRequest(method, path, strings.NewReader(body)))
 	got.status, got.allow = rec.Code, rec.Header().Get("Allow")
@@ -158,7 +162,7 @@ func TestCertificate(t *testing.T) {
 	own, stranger, site := testkit.NewCertificate(t, t.TempDir(), until), testkit.NewCertificate(t, t.TempDir(), until), testkit.NewCertificate(t, t.TempDir(), until)
 	var counts []string
 	h := callback.New([]callback.Sender{{Name: "alpha", Secret: secret, Roots: own.Pool}, {Name: "beta", Secret: secret}},
-		func(string, string, string) bool { return true },
+		callback.Receivers{Charge: func(string, string, string) bool { return true }},
 		func(acquirer, what string) { counts = append(counts, acquirer+" "+what) })
 	server := httptest.NewUnstartedServer(newFrame().Wrap(h))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair(t, site)}, ClientAuth: tls.RequestClientCert} //nolint:gosec // versions do not matter here

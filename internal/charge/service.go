@@ -18,6 +18,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
+	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -43,12 +44,12 @@ type Services struct {
 // Service creates charges and follows them.
 type Service struct {
 	Services
-	looks   looks   // questions to acquirers
-	settled settled // payments that need no second look
+	looks   inquiry.Looks        // questions to acquirers
+	settled inquiry.Memory       // payments that need no second look
+	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
 
-	mu    sync.Mutex
-	hints map[hint]patience   // notifications that wait to be looked up
-	kept  map[id.Account]kept // settings read lately
+	mu   sync.Mutex
+	kept map[id.Account]kept // settings read lately
 }
 
 // New returns the service.
@@ -56,7 +57,7 @@ func New(s Services) *Service {
 	if s.Heard == nil {
 		s.Heard = func(string, Verdict) {}
 	}
-	return &Service{Services: s}
+	return &Service{Services: s, hints: inquiry.NewHints[hint](s.Clock, s.Log)}
 }
 
 // Request asks for a charge.

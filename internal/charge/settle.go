@@ -23,7 +23,7 @@ import (
 // same time, and waits for it no longer than one may take.
 func (s *Service) Check(ctx context.Context, c *Charge) error {
 	one := *c
-	return s.looks.join(ctx, c.TxID, func() error {
+	return s.looks.Join(ctx, c.TxID, func() error {
 		// Whoever asked first may go away; the others still want the answer.
 		_, err := s.look(context.WithoutCancel(ctx), &one, "")
 		return err
@@ -134,7 +134,7 @@ func (s *Service) receive(ctx context.Context, c *Charge, p *acquirer.Payment) (
 		err = s.giveBack(ctx, c, p, &returned[i])
 	}
 	if err == nil {
-		s.settled.add(settledName(c.Acquirer, p))
+		s.settled.Add(settledName(c.Acquirer, p))
 	}
 	return verdict, err
 }

@@ -55,10 +55,6 @@ ORDER BY expires_at LIMIT $3`
 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (acquirer, end_to_end_id) DO NOTHING`
 	listUnmatched  = `SELECT acquirer, end_to_end_id, COALESCE(txid, ''), amount, paid_at, found_at, reason FROM unmatched ORDER BY found_at DESC LIMIT $1`
 	countUnmatched = `SELECT COUNT(*) FROM unmatched`
-
-	selectCursor = `SELECT read_at FROM acquirer_cursor WHERE acquirer = $1`
-	upsertCursor = `INSERT INTO acquirer_cursor (acquirer, read_at) VALUES ($1, $2)
-ON CONFLICT (acquirer) DO UPDATE SET read_at = excluded.read_at WHERE acquirer_cursor.read_at < excluded.read_at`
 )
 
 func scanCharge(r sqldb.Row) (Charge, error) {

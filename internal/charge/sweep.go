@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -23,7 +24,7 @@ const (
 // that is found later still counts.
 func (s *Service) Expire(ctx context.Context) (did bool, err error) {
 	now := s.Clock.Now()
-	var silent silence
+	var silent inquiry.Silence
 	for _, at := range s.Router.Health() {
 		more, stepErr := s.expire(ctx, dueCharges{before: now, acquirer: at.Acquirer}, &silent)
 		did, err = did || more, errors.Join(err, stepErr)
@@ -41,17 +42,17 @@ type dueCharges struct {
 }
 
 // expire ends some of the charges that are due and reports whether there may be more.
-func (s *Service) expire(ctx context.Context, d dueCharges, silent *silence) (more bool, err error) {
+func (s *Service) expire(ctx context.Context, d dueCharges, silent *inquiry.Silence) (more bool, err error) {
 	due, err := sqldb.All(ctx, s.DB, scanCharge, findExpired, d.before.UnixMicro(), d.acquirer, sweepMax)
 	if err != nil {
 		return false, err
 	}
 	var ended atomic.Int64
-	err = each(due, func(c *Charge) error {
-		if !silent.has(c.Acquirer) {
+	err = inquiry.Each(due, func(c *Charge) error {
+		if !silent.Has(c.Acquirer) {
 			_, err := s.look(ctx, c, "")
 			if err != nil {
-				silent.note(c.Acquirer, err)
+				silent.Note(c.Acquirer, err)
 				s.Log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked before expiry",
 					slog.String("charge", prefix.Format(c.ID)), slog.String("error", err.Error()))
 			}

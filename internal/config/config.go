@@ -82,6 +82,8 @@ type Serve struct {
 	Simulator       string `help:"Use the ponte simulator that runs at this URL instead of one inside." placeholder:"URL" env:"PONTE_SIMULATOR"`
 	SimulatorListen string `help:"Address of the simulator inside, its page and its controls." default:"127.0.0.1:8090" placeholder:"HOST:PORT" env:"PONTE_SIMULATOR_LISTEN"`
 
+	SimulatorSettleAfter string `help:"How long after they were sent payouts settle by themselves in the simulator inside, or manual." default:"1s" placeholder:"DURATION" env:"PONTE_SIMULATOR_SETTLE_AFTER"`
+
 	KeyRetention time.Duration `help:"How long an Idempotency-Key is remembered." default:"168h" env:"PONTE_KEY_RETENTION"`
 
 	LogFormat    string        `help:"text or json." enum:"text,json" default:"text" env:"PONTE_LOG_FORMAT"`

@@ -15,6 +15,10 @@ type Type string
 const (
 	ChargeCreated Type = "charge.created" // a Pix charge exists
 	ChargePaid    Type = "charge.paid"    // its payment is confirmed
+
+	PayoutCreated   Type = "payout.created"   // a Pix payout is accepted and its money held
+	PayoutCompleted Type = "payout.completed" // the recipient has it
+	PayoutFailed    Type = "payout.failed"    // it was not sent, and its money is back
 )
 
 // Event is one thing that happened.

@@ -72,6 +72,20 @@ func Parse(s string) (ID, error) {
 	return x, nil
 }
 
+// ParseUUID reads what [ID.UUID] wrote, in any case.
+func ParseUUID(s string) (ID, error) {
+	var x ID
+	if len(s) != uuidLen || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return x, ErrSyntax
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
+	if err != nil || len(b) != len(x) {
+		return x, ErrSyntax
+	}
+	copy(x[:], b)
+	return x, nil
+}
+
 // Value stores an ID in a database: 16 bytes, or NULL for none.
 func (x ID) Value() (driver.Value, error) {
 	if x.IsZero() {
@@ -108,6 +122,7 @@ var ErrSyntax = errors.New("id: not an identifier")
 const (
 	alphabet      = "0123456789abcdefghjkmnpqrstvwxyz"
 	textLen       = 26
+	uuidLen       = 36
 	ticksPerMilli = 4096
 )
 
@@ -116,6 +131,7 @@ type Prefix string
 
 const (
 	Charge    Prefix = "chg_"     // a Pix charge
+	Payout    Prefix = "pyt_"     // a Pix payout
 	Event     Prefix = "evt_"     // something that happened
 	Request   Prefix = "req_"     // one HTTP request
 	Hold      Prefix = "hld_"     // money an operator blocked

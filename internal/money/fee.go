@@ -73,3 +73,18 @@ func (f Fee) Of(amount Amount) Amount {
 	share, _ := bits.Div64(high+carry, low, shareWhole)
 	return Amount{amount.Currency, f.Fixed.Units + int64(share)}
 }
+
+// Within returns the largest amount that together with its fee is at most total, or zero when there is none.
+func (f Fee) Within(total Amount) Amount {
+	most := Amount{Currency: total.Currency}
+	left := total.Units - f.Fixed.Units
+	if left <= 0 {
+		return most
+	}
+	// Without the rounding it would be exactly this; the rounding moves it by one unit at most.
+	high, low := bits.Mul64(uint64(left), shareWhole)
+	units, _ := bits.Div64(high, low, uint64(shareWhole+f.Share))
+	for most.Units = int64(units) + 1; most.Units > 0 && most.Units+f.Of(most).Units > total.Units; most.Units-- {
+	}
+	return most
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -113,7 +114,8 @@ type Page struct {
 }
 
 // ListTransactions returns an account's transactions, newest first, and whether there are more. They are the account's
-// charges and what was moved by hand, merged by their identifiers: no table of their own could disagree with these.
+// charges and payouts and what was moved by hand, merged by their identifiers: no table of their own could disagree with
+// these. Each kind is read from its own index, no further than the page can reach.
 func ListTransactions(ctx context.Context, q sqldb.Querier, owner id.Account, p Page) (list []Transaction, more bool, err error) {
 	before, err := p.border(ctx, q, owner)
 	if err != nil {
@@ -136,6 +138,15 @@ func ListTransactions(ctx context.Context, q sqldb.Querier, owner id.Account, p 
 		moved = append(moved, inflows...)
 		for i := range charges {
 			list = append(list, fromCharge(&charges[i]))
+		}
+	}
+	if p.Type != CashIn {
+		payouts, err := payout.Before(ctx, q, owner, before, r.Limit)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range payouts {
+			list = append(list, fromPayout(&payouts[i]))
 		}
 	}
 	for i := range moved {
@@ -170,10 +181,12 @@ func (p Page) border(ctx context.Context, q sqldb.Querier, owner id.Account) (id
 
 // isTransaction reports whether an account has a transaction of that type.
 func isTransaction(ctx context.Context, q sqldb.Querier, owner id.Account, kind Type, x id.ID) (bool, error) {
-	if kind == CashIn {
-		if found, err := charge.Exists(ctx, q, owner, x); err != nil || found {
-			return found, err
-		}
+	exists := charge.Exists
+	if kind == CashOut {
+		exists = payout.Exists
+	}
+	if found, err := exists(ctx, q, owner, x); err != nil || found {
+		return found, err
 	}
 	t, err := ledger.Get(ctx, q, owner, x)
 	switch {
@@ -195,6 +208,17 @@ func fromCharge(c *charge.Charge) Transaction {
 
 var chargeStatuses = map[charge.State]Status{
 	charge.Pending: Pending, charge.Paid: Completed, charge.Expired: Cancelled, charge.Cancelled: Cancelled, charge.Refunded: Refunded,
+}
+
+func fromPayout(p *payout.Payout) Transaction {
+	return Transaction{
+		ID: p.ID, Type: CashOut, ResourceID: id.Payout.Format(p.ID), Amount: p.Amount, Fee: p.Fee, Net: p.Amount, Gross: p.Gross(),
+		Status: payoutStatuses[p.Status], Origin: OriginAPI, CreatedAt: p.CreatedAt(),
+	}
+}
+
+var payoutStatuses = map[payout.State]Status{
+	payout.Processing: Processing, payout.Completed: Completed, payout.Failed: Failed, payout.Reversed: Refunded,
 }
 
 func fromTransfer(t *ledger.Transfer) Transaction {

@@ -2,11 +2,13 @@ package report
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -55,4 +57,18 @@ func Statement(ctx context.Context, q sqldb.Querier, p Period, each func(Line) e
 			return nil
 		}
 	}
+}
+
+// Reference returns the public id of what a movement belongs to, or "" when it belongs to nothing.
+func Reference(t *ledger.Transfer) string {
+	prefix := id.Charge
+	switch {
+	case t.Ref.IsZero():
+		return ""
+	case t.Kind == ledger.KindRelease:
+		prefix = id.Hold
+	case strings.HasPrefix(string(t.Kind), string(payout.KindHold)):
+		prefix = id.Payout
+	}
+	return prefix.Format(t.Ref)
 }

@@ -31,10 +31,14 @@ type acquirer struct {
 	notices  *notices
 	signer   func() (*signer, error)
 
+	settleAfter time.Duration // of payouts, or AtOnce or Manual
+
 	door    door
 	host    atomic.Pointer[string] // host and port under which the door is reached
 	refuses atomic.Bool            // the door is shut by a fault
 	handler http.Handler
+
+	lastToken atomic.Pointer[goodToken]
 }
 
 func (a *acquirer) baseURL() string { return "http://" + *a.host.Load() }
@@ -68,6 +72,13 @@ var routes = []route{
 	{"GET /v2/webhook/{chave}", opOther, (*acquirer).getWebhook},
 	{"DELETE /v2/webhook/{chave}", opOther, (*acquirer).deleteWebhook},
 	{"GET /v2/webhook", opOther, (*acquirer).listWebhooks},
+	{"PUT /v3/gn/pix/{idEnvio}", opPayoutSend, (*acquirer).putPayout},
+	{"GET /v2/gn/pix/enviados/id-envio/{idEnvio}", opPayoutGet, (*acquirer).getPayout},
+	{"GET /v2/gn/pix/enviados/{e2eid}", opPayoutGet, (*acquirer).getPayoutByEndToEnd},
+	{"GET /v2/gn/pix/enviados", opPayoutGet, (*acquirer).listPayouts},
+	{"GET /v2/gn/saldo", opOther, (*acquirer).getBalance},
+	{"GET /v2/gn/infracoes", opMEDList, (*acquirer).listInfractions},
+	{"POST /v2/gn/infracoes/{id}/defesa", opMEDDefend, (*acquirer).postDefense},
 }
 
 // prepare builds the handler and the server in front of it.
@@ -133,7 +144,7 @@ func (a *acquirer) execute(w http.ResponseWriter, r *http.Request, op operation,
 	case faultHTTP429:
 		a.write(w, r, httpkit.Answer{}, errTooMany)
 	case faultReject:
-		a.write(w, r, httpkit.Answer{}, rejection(op))
+		a.write(w, r, httpkit.Answer{}, a.rejection(op, r))
 	case faultLostNotExecuted:
 		pause(r.Context(), rule.delay)
 		reset(w)
@@ -161,15 +172,22 @@ var errTooMany = &refusal{
 }
 
 // rejection is a clean refusal of an operation.
-func rejection(op operation) error {
+func (a *acquirer) rejection(op operation, r *http.Request) error {
 	const reason = "Recusa encomendada ao simulador."
 	switch op {
 	case opToken:
 		return errClient
 	case opChargeCreate:
 		return chargeInvalid.because(reason, violation{Reason: reason, Property: "cob"})
-	case opChargeGet:
+	case opChargeGet, opPayoutGet, opMEDList:
 		return accessDenied.because(reason)
+	case opPayoutSend:
+		if a.isUsed(r.PathValue("idEnvio")) {
+			return errDuplicateSend // to refuse what was done before would be a lie
+		}
+		return errBadKey
+	case opMEDDefend:
+		return infractionInvalid.because(reason)
 	case opAny, opOther:
 	}
 	return invalidRequest.because(reason)
@@ -237,7 +255,7 @@ func readJSON(r *http.Request, v any, kind problemKind, root string) error {
 		return nil
 	case errors.As(err, &wrongType):
 		var broken violations
-		broken.schema(strings.TrimSuffix(root+"."+wrongType.Field, "."), wrongType.Value)
+		broken.schema(strings.Trim(root+"."+wrongType.Field, "."), wrongType.Value)
 		return kind.because("A requisição não respeita o schema.", broken...)
 	}
 	return invalidRequest.because("O corpo da requisição não é JSON.")

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
-	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
 )
 
@@ -80,6 +79,8 @@ type book struct {
 	loose    map[uint32]string   // txids, perhaps empty, of payments that belong to no charge
 	balance  money.BRL
 	webhook  webhook
+	payoutBook
+	infractionBook
 }
 
 func openBooks(o Options) (*books, error) {
@@ -87,7 +88,7 @@ func openBooks(o Options) (*books, error) {
 	for i := range b.book {
 		b.book[i] = &book{
 			byTxID: map[txID]uint32{}, byE2E: map[endToEndID]uint32{}, refunds: map[uint32][]refund{}, loose: map[uint32]string{},
-			balance: openingBalance,
+			balance: openingBalance, payoutBook: newPayoutBook(), infractionBook: newInfractionBook(),
 		}
 	}
 	var err error
@@ -126,11 +127,8 @@ func (b *books) newWorld() *worldRecord {
 	w := &worldRecord{Version: worldVersion, Locations: b.draw(aes.BlockSize), Tokens: b.draw(tokenKeyLen)}
 	for _, name := range acquirerNames {
 		// Their Pix keys are random UUIDs, as banks give them.
-		var key id.ID
-		b.fill(key[:])
-		key[6], key[8] = key[6]&0x0f|0x40, key[8]&0x3f|0x80
 		w.Acquirers = append(w.Acquirers, identityRecord{
-			ClientID: "Client_Id_" + name + "_" + b.draw(8), ClientSecret: "Client_Secret_" + name + "_" + b.draw(16), Key: key.UUID(),
+			ClientID: "Client_Id_" + name + "_" + b.draw(8), ClientSecret: "Client_Secret_" + name + "_" + b.draw(16), Key: b.drawUUID(),
 		})
 	}
 	return w
@@ -214,6 +212,24 @@ func (b *books) change(where extent, r *record) (acquirer int, apply func(*book)
 	case r.Refund != nil:
 		b.latest = max(b.latest, r.Refund.At)
 		return r.Refund.Acquirer, func(k *book) error { return k.addRefund(r.Refund) }
+	case r.Payout != nil:
+		b.latest = max(b.latest, r.Payout.At)
+		return r.Payout.Acquirer, func(k *book) error { return k.addPayout(where, r.Payout) }
+	case r.PayoutEnd != nil:
+		b.latest = max(b.latest, r.PayoutEnd.At)
+		return r.PayoutEnd.Acquirer, func(k *book) error { return k.endPayout(r.PayoutEnd) }
+	case r.Infraction != nil:
+		b.latest = max(b.latest, r.Infraction.At)
+		return r.Infraction.Acquirer, func(k *book) error { return k.addInfraction(r.Infraction) }
+	case r.Defense != nil:
+		b.latest = max(b.latest, r.Defense.At)
+		return r.Defense.Acquirer, func(k *book) error { return k.addDefense(r.Defense) }
+	case r.Verdict != nil:
+		b.latest = max(b.latest, r.Verdict.At)
+		return r.Verdict.Acquirer, func(k *book) error { return k.addVerdict(r.Verdict) }
+	case r.PayoutReturn != nil:
+		b.latest = max(b.latest, r.PayoutReturn.At)
+		return r.PayoutReturn.Acquirer, func(k *book) error { return k.returnPayout(r.PayoutReturn) }
 	}
 	return 0, nil
 }

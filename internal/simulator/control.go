@@ -23,12 +23,22 @@ func (s *Simulator) newHandler() http.Handler {
 		"POST /sim/pix/refund": s.controlRefund,
 		"POST /sim/pix/remove": s.controlRemove,
 		"GET /sim/pix/books":   s.controlBooks,
-		"GET /sim/faults":      s.controlListFaults,
-		"POST /sim/faults":     s.controlAddFault,
-		"DELETE /sim/faults":   s.controlClearFaults,
-		"GET /sim/clock":       s.controlClock,
-		"POST /sim/clock":      s.controlAdvance,
-		"GET /sim/acquirers":   s.controlAcquirers,
+
+		"POST /sim/pix/payouts/{id}/settle": s.controlPayout(s.settlePayout),
+		"POST /sim/pix/payouts/{id}/fail":   s.controlPayout(s.failPayout),
+		"POST /sim/pix/payouts/{id}/return": s.controlPayout(s.returnPayout),
+
+		"POST /sim/med":             s.controlOpenInfraction,
+		"POST /sim/med/{id}/accept": s.controlDecide(infractionAccepted),
+		"POST /sim/med/{id}/reject": s.controlDecide(infractionRejected),
+		"POST /sim/med/{id}/cancel": s.controlDecide(infractionCancelled),
+
+		"GET /sim/faults":    s.controlListFaults,
+		"POST /sim/faults":   s.controlAddFault,
+		"DELETE /sim/faults": s.controlClearFaults,
+		"GET /sim/clock":     s.controlClock,
+		"POST /sim/clock":    s.controlAdvance,
+		"GET /sim/acquirers": s.controlAcquirers,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			answer, err := handle(r)
@@ -103,8 +113,9 @@ func flagField(f *httpkit.FieldReader, body []byte, name string, absent bool) bo
 	return absent
 }
 
-// amountField reads an optional amount above zero, which is a string; 0 when it is absent.
-func amountField(f *httpkit.FieldReader, name string) money.BRL {
+// amountField reads the optional field amount, which is above zero and a string; 0 when it is absent.
+func amountField(f *httpkit.FieldReader) money.BRL {
+	const name = "amount"
 	text := f.String(name, httpkit.StringRule{})
 	if !text.Present {
 		return 0
@@ -195,6 +206,20 @@ func errorOf(err error) error {
 		return meaning(fault.NotFound, "", "no acquirer has such a charge")
 	case errors.Is(err, errNoPayment):
 		return meaning(fault.NotFound, "", "no acquirer has a payment with this end_to_end_id")
+	case errors.Is(err, errNoPayout):
+		return meaning(fault.NotFound, "", "no acquirer has a payout with this id")
+	case errors.Is(err, errPayoutEnded):
+		return meaning(fault.Conflict, "payout_ended", "the payout has been settled or has failed before")
+	case errors.Is(err, errPayoutUnsettled):
+		return meaning(fault.Conflict, "payout_not_settled", "only a payout that was settled can be returned")
+	case errors.Is(err, errReturnTooMuch):
+		return meaning(fault.Unprocessable, "return_too_large", "the return is more than what is left of the payout")
+	case errors.Is(err, errNoInfraction):
+		return meaning(fault.NotFound, "", "no acquirer has an infraction with this id")
+	case errors.Is(err, errInfractionClosed):
+		return meaning(fault.Conflict, "infraction_closed", "the infraction was accepted, rejected or cancelled before")
+	case errors.Is(err, errClaimTooMuch):
+		return meaning(fault.Unprocessable, "claim_too_large", "the amount is more than the payment")
 	case errors.Is(err, errNotActive):
 		return meaning(fault.Conflict, "charge_not_active", "the charge was paid or removed before")
 	case errors.Is(err, errRemoved):

@@ -202,7 +202,7 @@ func TestRemove(t *testing.T) {
 func TestBooksQuery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.sim("GET", "/sim/pix/books", "").want(t, http.StatusOK, `{"charges":[],"payments":[],"payouts":[],"balance":"20000000.00"}`)
+	w.sim("GET", "/sim/pix/books", "").want(t, http.StatusOK, `{"charges":[],"payments":[],"payouts":[],"infractions":[],"balance":"20000000.00"}`)
 	w.sim("GET", "/sim/pix/books?acquirer=gamma", "").want(t, http.StatusBadRequest, `{"path":"acquirer"`)
 }
 

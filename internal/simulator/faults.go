@@ -40,12 +40,19 @@ const (
 	opAny          operation = "*"             // every operation, those without a name too
 	opChargeCreate operation = "charge.create" // PUT and POST /v2/cob
 	opChargeGet    operation = "charge.get"    // every read of charges and of the Pix that paid them
+	opPayoutSend   operation = "payout.send"   // PUT /v3/gn/pix
+	opPayoutGet    operation = "payout.get"    // every read of payouts
+	opMEDList      operation = "med.list"      // GET /v2/gn/infracoes
+	opMEDDefend    operation = "med.defend"    // POST /v2/gn/infracoes/{id}/defesa
 	opToken        operation = "token"         // POST /oauth/token
 	opOther        operation = ""              // what has no name of its own
 )
 
 // operations are all that a fault can name, in the order in which people see them.
-var operations = []string{string(opChargeCreate), string(opChargeGet), string(opToken), string(opAny)}
+var operations = []string{
+	string(opChargeCreate), string(opChargeGet), string(opPayoutSend), string(opPayoutGet), string(opMEDList), string(opMEDDefend),
+	string(opToken), string(opAny),
+}
 
 // Bounds of faults.
 const (
@@ -100,9 +107,13 @@ func (f *faultRules) onRequest(target string, op operation) (faultRule, bool) {
 	})
 }
 
-// onCallback uses up a fault that makes a notification come twice, if there is any.
-func (f *faultRules) onCallback(target string) bool {
-	_, hit := f.take(func(r *faultRule) bool { return r.target == target && r.kind == faultDuplicateCallback })
+// onCallback uses up a fault that makes a notification come twice, if there is any. One that names an operation on
+// payouts is for notifications of payouts, one that names another is for the others.
+func (f *faultRules) onCallback(target string, ofPayout bool) bool {
+	_, hit := f.take(func(r *faultRule) bool {
+		forPayouts := r.operation == opPayoutSend || r.operation == opPayoutGet
+		return r.target == target && r.kind == faultDuplicateCallback && (r.operation == opAny || forPayouts == ofPayout)
+	})
 	return hit
 }
 

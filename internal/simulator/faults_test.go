@@ -89,12 +89,22 @@ func TestFaultOperations(t *testing.T) {
 		{"GET", "/v2/pix" + window(0, 1, ""), ""},
 		{"PATCH", "/v2/cob/" + txidOf(1), `{}`},
 		{"GET", "/v2/webhook" + window(0, 1, ""), ""},
+		{"PUT", "/v3/gn/pix/a", alpha.payoutBody("1.00", "52998224725")},
+		{"GET", "/v2/gn/pix/enviados/id-envio/a", ""},
+		{"GET", "/v2/gn/pix/enviados" + window(0, 1, ""), ""},
+		{"GET", "/v2/gn/saldo", ""},
+		{"GET", "/v2/gn/infracoes" + window(0, 1, ""), ""},
+		{"POST", "/v2/gn/infracoes/x/defesa", "{}"},
 	}
 	for op, want := range map[string]string{ // which of the requests it meets
-		"charge.create": "11......",
-		"charge.get":    "..1111..",
-		"token":         "........",
-		"*":             "11111111",
+		"charge.create": "11............",
+		"charge.get":    "..1111........",
+		"payout.send":   "........1.....",
+		"payout.get":    ".........11...",
+		"token":         "..............",
+		"med.list":      "............1.",
+		"med.defend":    ".............1",
+		"*":             "11111111111111",
 	} {
 		w.fault(`{"target":"alpha","operation":"` + op + `","kind":"http_429","times":0}`)
 		var met []byte

@@ -20,7 +20,17 @@ var pageNotices = map[string]string{
 	"removida":  "A cobrança foi removida pelo adquirente.",
 	"falha":     "A falha está ligada.",
 	"limpo":     "Todas as falhas foram desligadas.",
-	"relogio":   "O relógio foi adiantado.",
+
+	"contestado": "O pagador contestou o Pix.",
+	"aceita":     "A infração foi aceita: o dinheiro voltou ao pagador.",
+	"rejeitada":  "A infração foi rejeitada.",
+	"cancelada":  "A infração foi cancelada.",
+
+	"liquidado":       "O Pix enviado foi liquidado.",
+	"recusado":        "O Pix enviado foi recusado.",
+	"envio_devolvido": "O Pix enviado foi devolvido.",
+
+	"relogio": "O relógio foi adiantado.",
 }
 
 func done(what string) (url.Values, error) { return url.Values{"feito": {what}}, nil }
@@ -70,6 +80,36 @@ func (s *Simulator) formRemove(r *http.Request) (url.Values, error) {
 		return nil, err
 	}
 	return done("removida")
+}
+
+// formPayout returns the form that does so with a payout, and says what was done.
+func (s *Simulator) formPayout(do func(payoutOrder) (payoutView, error), what string) func(*http.Request) (url.Values, error) {
+	return func(r *http.Request) (url.Values, error) {
+		_, err := do(payoutOrder{
+			id: r.PostForm.Get("id"), acquirer: r.PostForm.Get("adquirente"), reason: clip(r.PostForm.Get("motivo")), silent: r.PostForm.Get("sem_aviso") != "",
+		})
+		if err != nil {
+			return nil, err
+		}
+		return done(what)
+	}
+}
+
+func (s *Simulator) formClaim(r *http.Request) (url.Values, error) {
+	if _, err := s.openInfraction(claim{e2e: r.PostForm.Get("e2e")}); err != nil {
+		return nil, err
+	}
+	return done("contestado")
+}
+
+// formDecide returns the form that closes an infraction in that way, and says what was done.
+func (s *Simulator) formDecide(status infractionStatus, what string) func(*http.Request) (url.Values, error) {
+	return func(r *http.Request) (url.Values, error) {
+		if _, err := s.decide(r.PostForm.Get("id"), status); err != nil {
+			return nil, err
+		}
+		return done(what)
+	}
 }
 
 func (s *Simulator) formFault(r *http.Request) (url.Values, error) {
@@ -140,6 +180,12 @@ func inPortuguese(err error) string {
 	}{
 		{errNoCharge, "Este código não é de nenhuma cobrança daqui."},
 		{errNoPayment, "Não há Pix com esse identificador."},
+		{errNoInfraction, "Não há infração com esse identificador."},
+		{errInfractionClosed, "A infração já foi decidida."},
+		{errNoPayout, "Não há Pix enviado com esse identificador."},
+		{errPayoutEnded, "O Pix enviado já foi liquidado ou recusado."},
+		{errPayoutUnsettled, "Só volta o Pix que foi liquidado."},
+		{errReturnTooMuch, "Não resta nada a devolver deste Pix."},
 		{errNotActive, "A cobrança já foi paga ou removida."},
 		{errRemoved, "A cobrança foi removida: nenhum banco a pagaria."},
 		{errRefundTooMuch, "Não resta nada a devolver deste Pix."},

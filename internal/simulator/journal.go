@@ -23,6 +23,14 @@ type record struct {
 	Charge  *chargeRecord  `json:"charge,omitempty"`
 	Payment *paymentRecord `json:"payment,omitempty"`
 	Refund  *refundRecord  `json:"refund,omitempty"`
+
+	Payout       *payoutRecord       `json:"payout,omitempty"`
+	PayoutEnd    *payoutEndRecord    `json:"payout_end,omitempty"`
+	PayoutReturn *payoutReturnRecord `json:"payout_return,omitempty"`
+
+	Infraction *infractionRecord `json:"infraction,omitempty"`
+	Defense    *defenseRecord    `json:"defense,omitempty"`
+	Verdict    *verdictRecord    `json:"verdict,omitempty"`
 }
 
 // extent is where a record stands in the journal. What stands there never changes.

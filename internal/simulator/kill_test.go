@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/clock/clocktest"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	if folder == "" {
 		os.Exit(m.Run())
 	}
-	s, err := Open(Options{Data: folder, Clock: clock.New(nil)})
+	s, err := Open(Options{Data: folder, Clock: clock.New(nil), SettleAfter: 20 * time.Millisecond})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	seen := &witness{charges: map[string]bool{}, payments: map[string]string{}}
+	seen := &witness{charges: map[string]bool{}, payments: map[string]string{}, payouts: map[string]bool{}}
 	var moved int64
 	for round := range 3 {
 		child := exec.Command(os.Args[0])
@@ -92,6 +93,7 @@ type witness struct {
 	mu       sync.Mutex
 	charges  map[string]bool
 	payments map[string]string // amounts
+	payouts  map[string]bool
 }
 
 func (s *witness) count() int {
@@ -100,7 +102,7 @@ func (s *witness) count() int {
 	return len(s.payments)
 }
 
-// work creates and pays until the simulator is gone.
+// work creates, pays and sends until the simulator is gone.
 func (s *witness) work(b *bank, control string, from int) {
 	for n := from; ; n++ {
 		got, err := b.try("PUT", "/v2/cob/"+txidOf(n), b.body("10.00"))
@@ -119,6 +121,13 @@ func (s *witness) work(b *bank, control string, from int) {
 		}
 		s.mu.Lock()
 		s.payments[paid.EndToEndID] = "10.00"
+		s.mu.Unlock()
+		got, err = b.try("PUT", "/v3/gn/pix/"+txidOf(n), b.payoutBody("3.00", "52998224725"))
+		if err != nil || got.status != http.StatusCreated {
+			return
+		}
+		s.mu.Lock()
+		s.payouts[b.account.Name+" "+txidOf(n)] = true
 		s.mu.Unlock()
 	}
 }
@@ -145,7 +154,19 @@ func (s *witness) check(t *testing.T, control string, moved int64) {
 			t.Errorf("payment %s is %q, want %s", e2e, payments[e2e], amount)
 		}
 	}
-	if want := fmt.Sprintf("%d.00", 20_000_000+10*len(books.Payments)); books.Balance != want {
+	payouts := map[string]int{}
+	for _, p := range books.Payouts {
+		payouts[p.Acquirer+" "+p.ID]++
+		if (p.Status == "REALIZADO") != (p.Executions == 1) || p.Executions > 1 {
+			t.Errorf("payout %+v", p)
+		}
+	}
+	for p := range s.payouts {
+		if payouts[p] != 1 {
+			t.Errorf("payout %s is there %d times", p, payouts[p])
+		}
+	}
+	if want := fmt.Sprintf("%d.00", 20_000_000+10*len(books.Payments)-3*len(books.Payouts)); books.Balance != want {
 		t.Errorf("balance %s, want %s", books.Balance, want)
 	}
 	send(t, http.DefaultClient, request(t, "GET", control+"/sim/clock", "")).want(t, http.StatusOK, fmt.Sprintf(`"offset_seconds":%d,`, moved))

@@ -29,12 +29,13 @@ const (
 // noticeWaits are the waits of business time between the tries of a notification. After the last one it is lost.
 var noticeWaits = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}
 
-// notice is a payment, or a return of it, that its receiver is to be told. It does not outlive the process: what is lost
-// with it, the receiver finds by asking.
+// notice is a Pix that came in or went out, or a return of it, that our client is to be told. It does not outlive the
+// process: what is lost with it, the client finds by asking.
 type notice struct {
 	acquirer *acquirer
-	payment  uint32    // its place
-	refunds  int       // how many of its refunds are told; later ones have notices of their own
+	isPayout bool      // it went out
+	place    uint32    // of the payment or the payout
+	returns  int       // how many of its returns are told; later ones have notices of their own
 	tries    int       // so far
 	due      time.Time // of the next try, in business time
 }
@@ -66,9 +67,18 @@ func (a *acquirer) notify(v paymentView) {
 	if v.txid == "" {
 		return // the standard tells only of what has one
 	}
-	n := notice{acquirer: a, payment: v.place, refunds: len(v.refunds)}
+	a.push(notice{acquirer: a, place: v.place, returns: len(v.refunds)})
+}
+
+// notifySent tells the sender of a payout what became of it.
+func (a *acquirer) notifySent(v payoutView) {
+	a.push(notice{acquirer: a, isPayout: true, place: v.place, returns: len(v.returns)})
+}
+
+// push puts a notice into the queue, twice if a fault wants it so.
+func (a *acquirer) push(n notice) {
 	a.notices.push(n)
-	if a.faults.onCallback(a.name) {
+	if a.faults.onCallback(a.name, n.isPayout) {
 		a.notices.push(n)
 	}
 }
@@ -159,25 +169,41 @@ func (n *notices) deliver(ctx context.Context, one notice) {
 	n.later = append(n.later, one)
 }
 
-type noticeJSON struct {
-	Payments []*paymentJSON `json:"pix"`
+type noticeJSON[T any] struct {
+	Pix []T `json:"pix"`
+}
+
+// tell returns what a notification says.
+func (one *notice) tell() (any, error) {
+	a := one.acquirer
+	if one.isPayout {
+		a.books.mu.Lock()
+		v := a.books.viewPayout(a.number, one.place)
+		a.books.mu.Unlock()
+		v.returns = v.returns[:one.returns]
+		return a.sentNotice(v), nil
+	}
+	a.books.mu.Lock()
+	v := a.books.viewPayment(a.number, one.place)
+	a.books.mu.Unlock()
+	v.refunds = v.refunds[:one.returns]
+	return a.paymentJSON(v)
 }
 
 // try sends a notification. Without a webhook there is nobody to tell.
 func (n *notices) try(ctx context.Context, one notice) error {
 	a := one.acquirer
 	a.books.mu.Lock()
-	target, v := a.books.book[a.number].webhook.url, a.books.viewPayment(a.number, one.payment)
+	target := a.books.book[a.number].webhook.url
 	a.books.mu.Unlock()
 	if target == "" {
 		return nil
 	}
-	v.refunds = v.refunds[:one.refunds]
-	told, err := a.paymentJSON(v)
+	told, err := one.tell()
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(noticeJSON{[]*paymentJSON{told}})
+	body, err := json.Marshal(noticeJSON[any]{[]any{told}})
 	if err != nil {
 		return fmt.Errorf("simulator: encode notification: %w", err)
 	}

@@ -166,7 +166,7 @@ func (s *Simulator) controlPay(r *http.Request) (httpkit.Answer, error) {
 		copyPaste: f.String("copy_paste", httpkit.StringRule{Min: 1, Max: copyPasteMax}).Value,
 		txid:      f.String("txid", httpkit.StringRule{Min: 1}).Value,
 		acquirer:  f.String("acquirer", httpkit.StringRule{OneOf: acquirerNames[:]}).Value,
-		amount:    amountField(f, "amount"),
+		amount:    amountField(f),
 		name:      f.String("payer_name", httpkit.StringRule{Min: 1, Max: payerNameMax}).Value,
 		silent:    !flagField(f, body, "callback", true),
 	}
@@ -199,7 +199,7 @@ func (s *Simulator) controlRefund(r *http.Request) (httpkit.Answer, error) {
 		return httpkit.Answer{}, err
 	}
 	e2e := f.String("end_to_end_id", httpkit.StringRule{Required: true}).Value
-	amount := amountField(f, "amount")
+	amount := amountField(f)
 	if err := f.Err(); err != nil {
 		return httpkit.Answer{}, err
 	}

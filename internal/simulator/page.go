@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,7 +23,7 @@ var pageFiles embed.FS
 
 var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{"reais": reais}).ParseFS(pageFiles, "page/index.html"))
 
-// pageRowsMax is how many charges the page shows.
+// pageRowsMax is how many charges, how many payouts and how many infractions the page shows.
 const pageRowsMax = 50
 
 // pagePolicy lets the page load what is its own and nothing else.
@@ -45,6 +46,15 @@ func (s *Simulator) addPage(mux *http.ServeMux) {
 		"POST /falhas":        s.formFault,
 		"POST /falhas/limpar": s.formClear,
 		"POST /relogio":       s.formClock,
+
+		"POST /infracoes":          s.formClaim,
+		"POST /infracoes/aceitar":  s.formDecide(infractionAccepted, "aceita"),
+		"POST /infracoes/rejeitar": s.formDecide(infractionRejected, "rejeitada"),
+		"POST /infracoes/cancelar": s.formDecide(infractionCancelled, "cancelada"),
+
+		"POST /envios/liquidar": s.formPayout(s.settlePayout, "liquidado"),
+		"POST /envios/recusar":  s.formPayout(s.failPayout, "recusado"),
+		"POST /envios/devolver": s.formPayout(s.returnPayout, "envio_devolvido"),
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, httpkit.BodyBytesMax)
@@ -75,6 +85,11 @@ type pageView struct {
 	Balances      []balanceRow
 	Charges       []chargeRow
 	Total         int // charges in all
+	Payouts       []payoutRow
+	PayoutTotal   int // payouts in all
+	Failures      []choice
+	Infractions   []infractionRow
+	ClaimTotal    int // infractions in all
 	Faults        []string
 	Acquirers     []string
 	Operations    []choice
@@ -115,6 +130,36 @@ type chargeRow struct {
 	Payments  []paymentRow
 }
 
+type payoutRow struct {
+	Acquirer   string
+	ID         string
+	Key        string
+	EndToEndID string
+	Amount     money.BRL
+	Created    string
+	Fate       string // in plain words
+	Class      string // of its style
+	Why        string // it failed; empty if it did not
+	Open       bool   // it waits to be settled
+	Returned   money.BRL
+	CanReturn  bool
+}
+
+type infractionRow struct {
+	Acquirer   string
+	ID         string
+	EndToEndID string
+	Amount     money.BRL
+	Opened     string
+	Deadline   string
+	Situation  string
+	Reason     string
+	Defense    string // empty for none
+	Fate       string // in plain words
+	Class      string // of its style
+	Open       bool   // it can be decided
+}
+
 type paymentRow struct {
 	EndToEndID string
 	Amount     money.BRL
@@ -127,6 +172,10 @@ var pageOperations = []choice{
 	{string(opAny), "tudo"},
 	{string(opChargeCreate), "criar cobrança"},
 	{string(opChargeGet), "consultar cobrança ou Pix"},
+	{string(opPayoutSend), "enviar Pix"},
+	{string(opPayoutGet), "consultar Pix enviado"},
+	{string(opMEDList), "listar infrações"},
+	{string(opMEDDefend), "defender-se de infração"},
 	{string(opToken), "entrar (token)"},
 }
 
@@ -206,6 +255,15 @@ func (s *Simulator) pageView() pageView {
 	for _, v := range s.latestCharges(&view) {
 		view.Charges = append(view.Charges, s.chargeRow(v))
 	}
+	for _, v := range s.latestPayouts(&view) {
+		view.Payouts = append(view.Payouts, newPayoutRow(v))
+	}
+	for _, v := range s.latestInfractions(&view) {
+		view.Infractions = append(view.Infractions, newInfractionRow(v))
+	}
+	for _, code := range slices.Sorted(maps.Keys(failureReasons)) {
+		view.Failures = append(view.Failures, choice{code, code + ", " + failureReasons[code]})
+	}
 	return view
 }
 
@@ -223,6 +281,78 @@ func (s *Simulator) latestCharges(view *pageView) []chargeView {
 	}
 	slices.SortStableFunc(latest, func(a, b chargeView) int { return cmp.Compare(b.created, a.created) })
 	return latest[:min(len(latest), pageRowsMax)]
+}
+
+// latestPayouts returns the latest payouts, the last one first, and says how many there are.
+func (s *Simulator) latestPayouts(view *pageView) []payoutView {
+	s.books.mu.Lock()
+	defer s.books.mu.Unlock()
+	var latest []payoutView
+	for i, k := range s.books.book {
+		view.PayoutTotal += int(k.payouts.count)
+		for place := k.payouts.count; place > 0 && k.payouts.count-place < pageRowsMax; place-- {
+			latest = append(latest, s.books.viewPayout(i, place-1))
+		}
+	}
+	slices.SortStableFunc(latest, func(a, b payoutView) int { return cmp.Compare(b.created, a.created) })
+	return latest[:min(len(latest), pageRowsMax)]
+}
+
+// newPayoutRow tells a payout and its fate.
+func newPayoutRow(v payoutView) payoutRow {
+	row := payoutRow{
+		Acquirer: acquirerNames[v.acquirer], ID: v.id.String(), Key: v.key, EndToEndID: v.endToEndID.String(), Amount: v.amount,
+		Created: inBrasilia(time.UnixMilli(v.created)), Open: v.status == payoutProcessing,
+		Returned: v.amount - v.left(), CanReturn: v.status == payoutSettled && v.left() > 0,
+	}
+	switch {
+	case v.status == payoutFailed:
+		row.Fate, row.Class, row.Why = "recusado", "late", v.failure.code+", "+v.failure.reason
+	case v.status == payoutSettled && v.left() == 0:
+		row.Fate, row.Class = "devolvido", "gone"
+	case v.status == payoutSettled:
+		row.Fate, row.Class = "liquidado", "paid"
+	default:
+		row.Fate, row.Class = "em processamento", "open"
+	}
+	return row
+}
+
+// latestInfractions returns the latest infractions, the last one first, and says how many there are.
+func (s *Simulator) latestInfractions(view *pageView) []infractionView {
+	s.books.mu.Lock()
+	defer s.books.mu.Unlock()
+	var latest []infractionView
+	for i, k := range s.books.book {
+		view.ClaimTotal += int(k.infractions.count)
+		for place := k.infractions.count; place > 0 && k.infractions.count-place < pageRowsMax; place-- {
+			latest = append(latest, s.books.viewInfraction(i, place-1))
+		}
+	}
+	slices.SortStableFunc(latest, func(a, b infractionView) int { return cmp.Compare(b.opened, a.opened) })
+	return latest[:min(len(latest), pageRowsMax)]
+}
+
+// newInfractionRow tells an infraction and its fate.
+func newInfractionRow(v infractionView) infractionRow {
+	row := infractionRow{
+		Acquirer: acquirerNames[v.acquirer], ID: v.id, EndToEndID: v.endToEndID, Amount: v.amount, Situation: v.situation, Reason: v.reason,
+		Opened: inBrasilia(time.UnixMilli(v.opened)), Deadline: inBrasilia(time.UnixMilli(v.opened).Add(defenseTimeMax)),
+		Defense: v.defense, Open: !v.status.isClosed(),
+	}
+	switch v.status {
+	case infractionOpen:
+		row.Fate, row.Class = "aberta", "open"
+	case infractionDefended:
+		row.Fate, row.Class = "em defesa", "late"
+	case infractionAccepted:
+		row.Fate, row.Class = "aceita, dinheiro devolvido", "gone"
+	case infractionRejected:
+		row.Fate, row.Class = "rejeitada", "paid"
+	case infractionCancelled:
+		row.Fate, row.Class = "cancelada", "gone"
+	}
+	return row
 }
 
 // ahead writes a span of time in days, hours, minutes and seconds.

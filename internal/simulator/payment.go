@@ -55,6 +55,7 @@ type refund struct {
 	amount      money.BRL
 	at          int64 // in milliseconds
 	description string
+	nature      string // empty means the receiver's wish
 }
 
 // refundRecord is a return, in Portuguese devolução.
@@ -66,6 +67,7 @@ type refundRecord struct {
 	Centavos    int64  `json:"centavos"`
 	At          int64  `json:"at"` // in milliseconds
 	Description string `json:"description,omitempty"`
+	Nature      string `json:"nature,omitempty"` // empty means the receiver's wish
 }
 
 // addPayment takes money in. What pays the whole of an active charge concludes it.
@@ -111,7 +113,7 @@ func (k *book) addRefund(r *refundRecord) error {
 		return fmt.Errorf("refund of %q: no such payment", r.EndToEndID)
 	}
 	amount := money.BRL(r.Centavos)
-	k.refunds[place] = append(k.refunds[place], refund{r.ID, toEndToEndID(r.ReturnID), amount, r.At, r.Description})
+	k.refunds[place] = append(k.refunds[place], refund{r.ID, toEndToEndID(r.ReturnID), amount, r.At, r.Description, r.Nature})
 	k.balance -= amount
 	return nil
 }
@@ -192,20 +194,22 @@ func (b *books) pay(t transfer) (paymentView, error) {
 	return b.viewPayment(t.acquirer, k.payments.count-1), nil
 }
 
-// newEndToEndID draws an id that no payment has.
+// newEndToEndID draws an id that no Pix has.
 func (b *books) newEndToEndID(kind pix.EndToEndKind, ispb string, now int64) (string, error) {
 	for {
-		e2e, err := pix.NewEndToEndID(kind, ispb, time.UnixMilli(now), b.random)
+		drawn, err := pix.NewEndToEndID(kind, ispb, time.UnixMilli(now), b.random)
 		if err != nil {
 			return "", err
 		}
+		e2e := drawn.String()
 		taken := false
 		for _, k := range b.book {
-			_, found := k.byE2E[toEndToEndID(e2e.String())]
-			taken = taken || found
+			_, received := k.byE2E[toEndToEndID(e2e)]
+			_, sent := k.bySent[toEndToEndID(e2e)]
+			taken = taken || received || sent
 		}
 		if !taken {
-			return e2e.String(), nil
+			return e2e, nil
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 
@@ -55,6 +56,7 @@ type (
 // Words of the API for returns.
 const (
 	natureOriginal = "ORIGINAL"
+	natureFraud    = "MED_FRAUDE"
 	refundDone     = "DEVOLVIDO"
 )
 
@@ -86,7 +88,7 @@ func (a *acquirer) paymentJSON(v paymentView) (*paymentJSON, error) {
 
 func refundBody(r refund) refundJSON {
 	return refundJSON{
-		ID: r.id, ReturnID: r.returnID.String(), Value: r.amount.String(), Nature: natureOriginal, Description: r.description,
+		ID: r.id, ReturnID: r.returnID.String(), Value: r.amount.String(), Nature: cmp.Or(r.nature, natureOriginal), Description: r.description,
 		Times: refundTimesJSON{Requested: timeText(r.at), Settled: timeText(r.at)}, Status: refundDone,
 	}
 }

@@ -24,17 +24,26 @@ type problemKind struct {
 }
 
 var (
-	invalidRequest  = problemKind{"RequisicaoInvalida", "Requisição inválida.", http.StatusBadRequest}
-	accessDenied    = problemKind{"AcessoNegado", "Acesso negado.", http.StatusForbidden}
-	notFound        = problemKind{"NaoEncontrado", "Não encontrado.", http.StatusNotFound}
-	internalError   = problemKind{"ErroInternoDoServidor", "Erro interno do servidor.", http.StatusInternalServerError}
-	chargeNotFound  = problemKind{"CobNaoEncontrado", "Cobrança não encontrada.", http.StatusNotFound}
-	chargeInvalid   = problemKind{"CobOperacaoInvalida", "Cobrança inválida.", http.StatusBadRequest}
-	chargeQuery     = problemKind{"CobConsultaInvalida", "Consulta de cobranças inválida.", http.StatusBadRequest}
-	pixNotFound     = problemKind{"PixNaoEncontrado", "Pix não encontrado.", http.StatusNotFound}
-	pixQuery        = problemKind{"PixConsultaInvalida", "Consulta de Pix inválida.", http.StatusBadRequest}
-	refundNotFound  = problemKind{"PixDevolucaoNaoEncontrada", "Devolução não encontrada.", http.StatusNotFound}
-	refundInvalid   = problemKind{"PixDevolucaoInvalida", "Devolução inválida.", http.StatusBadRequest}
+	invalidRequest = problemKind{"RequisicaoInvalida", "Requisição inválida.", http.StatusBadRequest}
+	accessDenied   = problemKind{"AcessoNegado", "Acesso negado.", http.StatusForbidden}
+	notFound       = problemKind{"NaoEncontrado", "Não encontrado.", http.StatusNotFound}
+	internalError  = problemKind{"ErroInternoDoServidor", "Erro interno do servidor.", http.StatusInternalServerError}
+	chargeNotFound = problemKind{"CobNaoEncontrado", "Cobrança não encontrada.", http.StatusNotFound}
+	chargeInvalid  = problemKind{"CobOperacaoInvalida", "Cobrança inválida.", http.StatusBadRequest}
+	chargeQuery    = problemKind{"CobConsultaInvalida", "Consulta de cobranças inválida.", http.StatusBadRequest}
+	pixNotFound    = problemKind{"PixNaoEncontrado", "Pix não encontrado.", http.StatusNotFound}
+	pixQuery       = problemKind{"PixConsultaInvalida", "Consulta de Pix inválida.", http.StatusBadRequest}
+	refundNotFound = problemKind{"PixDevolucaoNaoEncontrada", "Devolução não encontrada.", http.StatusNotFound}
+	refundInvalid  = problemKind{"PixDevolucaoInvalida", "Devolução inválida.", http.StatusBadRequest}
+	sentNotFound   = problemKind{"PixEnviadoNaoEncontrado", "Pix enviado não encontrado.", http.StatusNotFound}
+	sentQuery      = problemKind{"PixConsultaInvalida", "Consulta de Pix enviados inválida.", http.StatusBadRequest}
+
+	infractionNotFound = problemKind{"InfracaoNaoEncontrada", "Infração não encontrada.", http.StatusNotFound}
+	infractionQuery    = problemKind{"InfracoesConsultaInvalida", "Consulta de infrações inválida.", http.StatusBadRequest}
+	infractionInvalid  = problemKind{"InfracaoOperacaoInvalida", "Operação inválida.", http.StatusBadRequest}
+	infractionConflict = problemKind{"InfracaoOperacaoInvalida", "Operação inválida.", http.StatusConflict}
+	infractionLate     = problemKind{"InfracaoOperacaoInvalida", "Operação inválida.", http.StatusUnprocessableEntity}
+
 	webhookNotFound = problemKind{"WebhookNaoEncontrado", "Webhook não encontrado.", http.StatusNotFound}
 	webhookInvalid  = problemKind{"WebhookOperacaoInvalida", "Webhook inválido.", http.StatusBadRequest}
 	webhookQuery    = problemKind{"WebhookConsultaInvalida", "Consulta de webhooks inválida.", http.StatusBadRequest}

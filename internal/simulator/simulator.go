@@ -29,6 +29,10 @@ type Options struct {
 	Log    *slog.Logger // nil for none
 	Random io.Reader    // of ids, keys and secrets; nil means the system's
 
+	// SettleAfter is how long after they were sent payouts settle by themselves, in business time, or AtOnce or Manual; 0
+	// means SettleAfterDefault.
+	SettleAfter time.Duration
+
 	// Advanced stores how far business time is to be moved in all, so that who shares it finds it again after a restart.
 	// It is called before the clock is moved; if it fails, nothing moves. nil means that nobody has to know.
 	Advanced func(offset time.Duration) error
@@ -70,6 +74,9 @@ func Open(o Options) (*Simulator, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
+	if o.SettleAfter == 0 {
+		o.SettleAfter = SettleAfterDefault
+	}
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("simulator: %w", err)
 	}
@@ -89,7 +96,7 @@ func Open(o Options) (*Simulator, error) {
 		pemPath := filepath.Join(o.Data, "simulator-"+name+".pem")
 		a := &acquirer{
 			number: i, name: name, identity: b.world.Acquirers[i], tokenKey: tokenKey,
-			clock: s.clock, log: s.log, ids: s.ids, books: b, faults: s.faults, notices: s.notices,
+			clock: s.clock, log: s.log, ids: s.ids, books: b, faults: s.faults, notices: s.notices, settleAfter: o.SettleAfter,
 			// Only when somebody asks for it, because a key takes a while to make.
 			signer: sync.OnceValues(func() (*signer, error) { return openSigner(pemPath, name, o.Clock.Real()) }),
 		}
@@ -133,22 +140,42 @@ func (s *Simulator) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Serve opens the acquirers' ports, unless Listen did, and delivers notifications until ctx ends. Then it shuts the ports.
+// Serve opens the acquirers' ports, unless Listen did, settles payouts and delivers notifications until ctx ends. Then it
+// shuts the ports.
 func (s *Simulator) Serve(ctx context.Context) error {
 	if err := s.Listen(ctx); err != nil {
 		return err
 	}
+	var settling sync.WaitGroup
+	settling.Go(func() {
+		for s.clock.Wait(ctx, settleLookEvery) == nil {
+			s.settleDue(ctx)
+		}
+	})
 	s.notices.run(ctx)
+	settling.Wait()
 	for _, a := range s.acquirers {
 		a.door.shut()
 	}
 	return nil
 }
 
-// Step delivers the notifications that are due, in their order, and reports whether there were any. It is for who does
-// not call Serve.
+// settleLookEvery is how often payouts that are to settle are looked for, in real time, besides when the clock is moved.
+const settleLookEvery = 50 * time.Millisecond
+
+// settleDue settles the payouts whose time has come, and reports whether there were any.
+func (s *Simulator) settleDue(ctx context.Context) (did bool) {
+	for _, a := range s.acquirers {
+		did = a.settleDue(ctx) || did
+	}
+	return did
+}
+
+// Step settles the payouts and delivers the notifications that are due, in their order, and reports whether there were
+// any. It is for who does not call Serve.
 func (s *Simulator) Step(ctx context.Context) (did bool, err error) {
-	return s.notices.step(ctx), ctx.Err()
+	did = s.settleDue(ctx)
+	return s.notices.step(ctx) || did, ctx.Err()
 }
 
 // Handler returns the control routes under /sim, and the page at /.

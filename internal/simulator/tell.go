@@ -24,7 +24,8 @@ func (b *books) tell(name string) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var balance money.BRL
-	charges, payments := []byte(`{"charges":[`), []byte(`"payments":[`)
+	charges, payments, payouts := []byte(`{"charges":[`), []byte(`"payments":[`), []byte(`"payouts":[`)
+	infractions := []byte(`"infractions":[`)
 	for i, k := range b.book {
 		if name != "" && name != acquirerNames[i] {
 			continue
@@ -38,9 +39,22 @@ func (b *books) tell(name string) []byte {
 			payments = append(separate(payments), `{"acquirer":"`+acquirerNames[i]+`","end_to_end_id":"`+v.endToEndID.String()+`","txid":`+
 				quoteOrNull(v.txid)+`,"amount":"`+v.amount.String()+`","returned":"`+(v.amount-v.left()).String()+`"}`...)
 		}
+		for place := range k.payouts.count {
+			v := b.viewPayout(i, place)
+			payouts = append(separate(payouts), `{"acquirer":"`+acquirerNames[i]+`","id":"`+v.id.String()+`","key":`+strconv.Quote(v.key)+
+				`,"amount":"`+v.amount.String()+`","status":"`+v.status.String()+`","end_to_end_id":"`+v.endToEndID.String()+
+				`","executions":`+strconv.Itoa(int(v.executions))+`,"returned":"`+(v.amount-v.left()).String()+`"}`...)
+		}
+		for place := range k.infractions.count {
+			f := k.infractions.at(place)
+			infractions = append(separate(infractions), `{"acquirer":"`+acquirerNames[i]+`","id":"`+f.id+`","end_to_end_id":"`+f.endToEndID+
+				`","amount":"`+f.amount.String()+`","status":"`+f.status.String()+`"}`...)
+		}
 	}
 	charges = append(append(charges, `],`...), payments...)
-	return append(charges, `],"payouts":[],"balance":"`+balance.String()+`"}`...)
+	charges = append(append(charges, `],`...), payouts...)
+	charges = append(append(charges, `],`...), infractions...)
+	return append(charges, `],"balance":"`+balance.String()+`"}`...)
 }
 
 func separate(list []byte) []byte {

@@ -149,7 +149,11 @@ type bookJSON struct {
 		EndToEndID                 string `json:"end_to_end_id"`
 		TxID                       *string
 	}
-	Payouts []any
+	Payouts []struct {
+		Acquirer, ID, Key, Amount, Status, Returned string
+		EndToEndID                                  string `json:"end_to_end_id"`
+		Executions                                  int
+	}
 	Balance string
 }
 
@@ -254,15 +258,13 @@ func newReceiver(tb testing.TB) *receiver {
 	v := &receiver{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		var told noticeJSON
+		var told noticeJSON[paymentJSON]
 		err := json.Unmarshal(body, &told)
 		v.mu.Lock()
 		v.got = append(v.got, r.URL.RequestURI()+" "+string(body))
-		for _, p := range told.Payments {
-			v.pixs = append(v.pixs, *p)
-		}
+		v.pixs = append(v.pixs, told.Pix...)
 		v.mu.Unlock()
-		if err != nil || len(told.Payments) == 0 {
+		if err != nil || len(told.Pix) == 0 {
 			tb.Errorf("notified of %s: %v", body, err)
 		}
 		w.Header().Set("Location", v.url+"/elsewhere")

@@ -188,3 +188,24 @@ func (s *Service) Deliver(tb testing.TB) {
 	}
 	s.Step(tb)
 }
+
+// PayoutBook is a payout in the books of an acquirer.
+type PayoutBook struct {
+	Acquirer   string `json:"acquirer"`
+	ID         string `json:"id"`
+	Key        string `json:"key"`
+	Amount     string `json:"amount"`
+	Status     string `json:"status"`
+	EndToEndID string `json:"end_to_end_id"`
+	Executions int    `json:"executions"` // how often money really left
+}
+
+// Payouts returns the payouts of both acquirers.
+func (w *World) Payouts(tb testing.TB) []PayoutBook {
+	tb.Helper()
+	var books struct {
+		Payouts []PayoutBook `json:"payouts"`
+	}
+	w.Do(tb, http.MethodGet, "/sim/pix/books", "", &books)
+	return books.Payouts
+}

@@ -29,9 +29,15 @@ type World struct {
 // NewWorld opens a world that ends with the test. Nothing in it runs by itself.
 func NewWorld(tb testing.TB) *World {
 	tb.Helper()
+	return openWorld(tb, simulator.Manual)
+}
+
+// openWorld opens a world in which payouts settle after a while, if [World.Step] is called.
+func openWorld(tb testing.TB, settleAfter time.Duration) *World {
+	tb.Helper()
 	w := &World{Clock: clock.New(nil), tb: tb}
 	var err error
-	if w.bank, err = simulator.Open(simulator.Options{Data: tb.TempDir(), Clock: w.Clock}); err != nil {
+	if w.bank, err = simulator.Open(simulator.Options{Data: tb.TempDir(), Clock: w.Clock, SettleAfter: settleAfter}); err != nil {
 		tb.Fatalf("acquirertest: %v", err)
 	}
 	tb.Cleanup(func() { _ = w.bank.Close() })
@@ -66,6 +72,9 @@ func (w *World) call(method, route string, body map[string]any, reply any) {
 
 func (w *World) try(method, route string, body map[string]any, reply any) (status int, text string) {
 	w.tb.Helper()
+	if body == nil {
+		body = map[string]any{}
+	}
 	sent, err := json.Marshal(body)
 	if err != nil {
 		w.tb.Fatalf("acquirertest: %v", err)
@@ -178,4 +187,71 @@ func (w *World) Charges(acquirer, txID string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Claim opens an infraction against a payment, of all of it if amount is 0, and returns its id.
+func (w *World) Claim(endToEndID string, amount money.BRL, reason string) string {
+	w.tb.Helper()
+	order := map[string]any{"end_to_end_id": endToEndID}
+	if amount > 0 {
+		order["amount"] = amount.String()
+	}
+	if reason != "" {
+		order["reason"] = reason
+	}
+	var opened struct{ ID string }
+	w.call(http.MethodPost, "/sim/med", order, &opened)
+	return opened.ID
+}
+
+// Decide closes an infraction: accept, reject or cancel.
+func (w *World) Decide(id, how string) {
+	w.tb.Helper()
+	w.call(http.MethodPost, "/sim/med/"+id+"/"+how, nil, nil)
+}
+
+// Settle lets the money of a payout leave.
+func (w *World) Settle(id string) {
+	w.tb.Helper()
+	w.call(http.MethodPost, "/sim/pix/payouts/"+id+"/settle", nil, nil)
+}
+
+// Fail lets a payout fail, for the network's reason with that code.
+func (w *World) Fail(id, code string) {
+	w.tb.Helper()
+	w.call(http.MethodPost, "/sim/pix/payouts/"+id+"/fail", map[string]any{"reason": code}, nil)
+}
+
+// Return lets an amount of a payout come back.
+func (w *World) Return(id string, amount money.BRL) {
+	w.tb.Helper()
+	w.call(http.MethodPost, "/sim/pix/payouts/"+id+"/return", map[string]any{"amount": amount.String()}, nil)
+}
+
+// Payouts returns how the books of an acquirer show the id of a payout: one line for each, such as "REALIZADO 12.34 1",
+// which ends with how often the money left.
+func (w *World) Payouts(acquirer, id string) string {
+	w.tb.Helper()
+	var books struct {
+		Payouts []struct {
+			ID, Amount, Status string
+			Executions         int
+		}
+	}
+	w.call(http.MethodGet, "/sim/pix/books?acquirer="+acquirer, nil, &books)
+	var lines []string
+	for _, p := range books.Payouts {
+		if p.ID == id {
+			lines = append(lines, fmt.Sprintf("%s %s %d", p.Status, p.Amount, p.Executions))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Balance returns what the books of an acquirer hold.
+func (w *World) Balance(acquirer string) string {
+	w.tb.Helper()
+	var books struct{ Balance string }
+	w.call(http.MethodGet, "/sim/pix/books?acquirer="+acquirer, nil, &books)
+	return books.Balance
 }

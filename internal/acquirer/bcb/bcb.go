@@ -8,10 +8,8 @@ package bcb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,9 +19,7 @@ import (
 )
 
 const (
-	pageItems        = 100  // asked for; acquirers' gateways choke on the thousand that is allowed
-	pageMax          = 9999 // of a list, from 0
-	payerNameMax     = 200  // characters
+	payerNameMax     = 200 // characters
 	codeBytesMax     = 512
 	operationCreate  = "charge.create"
 	operationGet     = "charge.get"
@@ -110,7 +106,7 @@ func (c *Client) CreateCharge(ctx context.Context, n acquirer.NewCharge) (acquir
 	ctx, cancel := context.WithTimeout(ctx, c.limits.try)
 	defer cancel()
 	if !pix.IsChargeTxID(n.TxID) || n.Amount <= 0 || n.ExpiresIn < time.Second {
-		return acquirer.Charge{}, c.refuse(operationCreate, "the charge breaks a rule of the standard", nil)
+		return acquirer.Charge{}, c.Refuse(operationCreate, "the charge breaks a rule of the standard", nil)
 	}
 	charge, failure := c.put(ctx, n)
 	if failure == nil {
@@ -128,7 +124,7 @@ func (c *Client) CreateCharge(ctx context.Context, n acquirer.NewCharge) (acquir
 		failure.Outcome, failure.Class, failure.Cause = acquirer.Refused, acquirer.Business, acquirer.ErrDuplicate
 		return acquirer.Charge{}, failure
 	case found.Status == acquirer.ChargeRemoved || found.Status == acquirer.ChargeRemovedByAcquirer:
-		return acquirer.Charge{}, c.refuse(operationCreate, "the charge was removed", acquirer.ErrDuplicate)
+		return acquirer.Charge{}, c.Refuse(operationCreate, "the charge was removed", acquirer.ErrDuplicate)
 	}
 	if failure = c.complete(&found); failure != nil {
 		return acquirer.Charge{}, failure
@@ -156,7 +152,7 @@ func (c *Client) put(ctx context.Context, n acquirer.NewCharge) (acquirer.Charge
 	}
 	charge, ok := reply.charge()
 	if !ok || !c.isSame(charge, n) {
-		return acquirer.Charge{}, c.nonsense(operationCreate, "the charge in the answer is not the one that was asked for")
+		return acquirer.Charge{}, c.Nonsense(operationCreate, "the charge in the answer is not the one that was asked for")
 	}
 	if failure := c.complete(&charge); failure != nil {
 		return acquirer.Charge{}, failure
@@ -193,12 +189,12 @@ func (c *Client) complete(charge *acquirer.Charge) *acquirer.Error {
 	if charge.CopyPaste == "" && charge.Location != "" && c.config.ReceiverName != "" && c.config.ReceiverCity != "" {
 		code, err := pix.BRCode{URL: charge.Location, Name: c.config.ReceiverName, City: c.config.ReceiverCity}.Encode()
 		if err != nil {
-			return c.nonsense(operationCreate, "the charge's location makes no code: "+err.Error())
+			return c.Nonsense(operationCreate, "the charge's location makes no code: "+err.Error())
 		}
 		charge.CopyPaste = code
 	}
 	if charge.CopyPaste == "" || len(charge.CopyPaste) > codeBytesMax {
-		return c.nonsense(operationCreate, "the charge has no code that can be paid")
+		return c.Nonsense(operationCreate, "the charge has no code that can be paid")
 	}
 	return nil
 }
@@ -206,7 +202,7 @@ func (c *Client) complete(charge *acquirer.Charge) *acquirer.Error {
 // GetCharge returns a charge. See [acquirer.Acquirer].
 func (c *Client) GetCharge(ctx context.Context, txID string) (acquirer.Charge, error) {
 	if !pix.IsTxID(txID) {
-		return acquirer.Charge{}, c.refuse(operationGet, "no txid", acquirer.ErrNotFound)
+		return acquirer.Charge{}, c.Refuse(operationGet, "no txid", acquirer.ErrNotFound)
 	}
 	var reply cob
 	if err := c.Do(ctx, Call{Operation: operationGet, Method: http.MethodGet, Path: cobPath(txID), Reply: &reply}); err != nil {
@@ -214,7 +210,7 @@ func (c *Client) GetCharge(ctx context.Context, txID string) (acquirer.Charge, e
 	}
 	charge, ok := reply.charge()
 	if !ok || !strings.EqualFold(charge.TxID, txID) {
-		return acquirer.Charge{}, c.nonsense(operationGet, "the charge in the answer makes no sense")
+		return acquirer.Charge{}, c.Nonsense(operationGet, "the charge in the answer makes no sense")
 	}
 	return charge, nil
 }
@@ -224,7 +220,7 @@ func (c *Client) RemoveCharge(ctx context.Context, txID string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.try)
 	defer cancel()
 	if !pix.IsTxID(txID) {
-		return c.refuse(operationRemove, "no txid", acquirer.ErrNotFound)
+		return c.Refuse(operationRemove, "no txid", acquirer.ErrNotFound)
 	}
 	body := struct {
 		Status string `json:"status"`
@@ -245,7 +241,7 @@ func (c *Client) RemoveCharge(ctx context.Context, txID string) error {
 // GetPayment returns a payment. See [acquirer.Acquirer].
 func (c *Client) GetPayment(ctx context.Context, endToEndID string) (acquirer.Payment, error) {
 	if !pix.IsEndToEndID(endToEndID) {
-		return acquirer.Payment{}, c.refuse(operationPayment, "no end-to-end id", acquirer.ErrNotFound)
+		return acquirer.Payment{}, c.Refuse(operationPayment, "no end-to-end id", acquirer.ErrNotFound)
 	}
 	var reply payment
 	call := Call{Operation: operationPayment, Method: http.MethodGet, Path: "/pix/" + url.PathEscape(endToEndID), Reply: &reply}
@@ -254,26 +250,16 @@ func (c *Client) GetPayment(ctx context.Context, endToEndID string) (acquirer.Pa
 	}
 	paid, ok := reply.payment()
 	if !ok || paid.EndToEndID != endToEndID {
-		return acquirer.Payment{}, c.nonsense(operationPayment, "the payment in the answer makes no sense")
+		return acquirer.Payment{}, c.Nonsense(operationPayment, "the payment in the answer makes no sense")
 	}
 	return paid, nil
 }
 
 // ListPayments returns a page of payments. See [acquirer.Acquirer].
 func (c *Client) ListPayments(ctx context.Context, w acquirer.Window) (acquirer.Page, error) {
-	number := 0
-	if w.Cursor != "" {
-		var err error
-		if number, err = strconv.Atoi(w.Cursor); err != nil || number < 0 || number > pageMax {
-			return acquirer.Page{}, c.refuse(operationList, fmt.Sprintf("%q is no cursor", w.Cursor), nil)
-		}
-	}
-	query := url.Values{
-		// Some acquirers refuse fractions of a second.
-		"inicio":                   {w.From.UTC().Truncate(time.Second).Format(time.RFC3339)},
-		"fim":                      {w.To.UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)},
-		"paginacao.paginaAtual":    {strconv.Itoa(number)},
-		"paginacao.itensPorPagina": {strconv.Itoa(pageItems)},
+	query, number, err := c.ListQuery(operationList, w)
+	if err != nil {
+		return acquirer.Page{}, err
 	}
 	var reply paymentList
 	if err := c.Do(ctx, Call{Operation: operationList, Method: http.MethodGet, Path: "/pix", Query: query, Reply: &reply}); err != nil {
@@ -281,7 +267,7 @@ func (c *Client) ListPayments(ctx context.Context, w acquirer.Window) (acquirer.
 	}
 	page, ok := reply.page(number)
 	if !ok {
-		return acquirer.Page{}, c.nonsense(operationList, "the answer is no list of payments")
+		return acquirer.Page{}, c.Nonsense(operationList, "the answer is no list of payments")
 	}
 	return page, nil
 }
@@ -310,14 +296,14 @@ func (c *Client) RegisterWebhook(ctx context.Context, address string, header htt
 	return failure
 }
 
-// refuse is an error for what was not even asked.
-func (c *Client) refuse(operation, why string, cause error) *acquirer.Error {
+// Refuse is an error for what was not even asked.
+func (c *Client) Refuse(operation, why string, cause error) *acquirer.Error {
 	return &acquirer.Error{
 		Acquirer: c.config.Name, Operation: operation, Outcome: acquirer.Refused, Class: acquirer.Business, Message: why, Cause: cause,
 	}
 }
 
-// nonsense is an error for an answer that cannot be meant.
-func (c *Client) nonsense(operation, why string) *acquirer.Error {
+// Nonsense is an error for an answer that cannot be meant. What was asked for may have happened.
+func (c *Client) Nonsense(operation, why string) *acquirer.Error {
 	return &acquirer.Error{Acquirer: c.config.Name, Operation: operation, Class: acquirer.Protocol, Message: why}
 }

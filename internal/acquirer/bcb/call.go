@@ -2,6 +2,7 @@ package bcb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -30,17 +31,29 @@ const (
 type Call struct {
 	Operation string // for errors, such as charge.create
 	Method    string
-	Path      string      // below the base URL, escaped
+	BaseURL   string      // what Path is below; "" means the acquirer's
+	Path      string      // escaped
 	Query     url.Values  // nil means none
 	Header    http.Header // beside the usual ones; nil means none
 	Body      any         // to be sent as JSON; nil means none
 	Reply     any         // to be read from JSON; nil means that any answer will do
+
+	// OwnKey is the field of Body that holds our own Pix key: a refusal of it is about us, whatever is asked for. ""
+	// means chave, wherever it stands.
+	OwnKey string
+
+	// Causes are what refusals with these statuses mean beyond what they mean everywhere; nil means nothing.
+	Causes map[int]error
+
+	// MovesMoney says that only a refusal in words proves that nothing happened. Otherwise a bare 401 does too, because
+	// nothing is lost when it does not.
+	MovesMoney bool
 }
 
 // Do makes a call with a token. It fails with an *acquirer.Error, which is Refused when it is proven that the acquirer did
 // nothing. It ends within [acquirer.TryTimeMax].
 //
-// A token that is not taken is replaced once.
+// A token that is not taken is replaced once, and the call is made again: to refuse a token is to do nothing.
 func (c *Client) Do(ctx context.Context, call Call) error {
 	if failure := c.do(ctx, call); failure != nil {
 		failure.Acquirer = c.config.Name
@@ -55,7 +68,7 @@ func (c *Client) Do(ctx context.Context, call Call) error {
 func (c *Client) do(ctx context.Context, call Call) *acquirer.Error {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.try)
 	defer cancel()
-	r, err := call.request(c.config.BaseURL)
+	r, err := call.request(cmp.Or(call.BaseURL, c.config.BaseURL))
 	if err != nil {
 		return &acquirer.Error{Outcome: acquirer.Refused, Class: acquirer.Protocol, Message: c.safe(err.Error())}
 	}
@@ -69,13 +82,13 @@ func (c *Client) do(ctx context.Context, call Call) *acquirer.Error {
 		if failure != nil {
 			return failure
 		}
-		failure = c.judge(call.Operation, a)
+		failure = c.judge(call, a)
 		switch {
 		case failure == nil:
 			return c.read(a, call.Reply)
 		case a.status == http.StatusUnauthorized || failure.Code == "invalid_token":
 			c.tokens.drop(token)
-			if !again {
+			if !again && failure.Outcome == acquirer.Refused {
 				continue
 			}
 		}
@@ -184,12 +197,12 @@ func (c *Client) broken(ctx context.Context, operation string, w *wire.Wire, err
 //
 // Only an acquirer that refuses in words that can be read has refused. A bare status may be that of any box in between,
 // which may have passed the request on before.
-func (c *Client) judge(operation string, a answer) *acquirer.Error {
+func (c *Client) judge(call Call, a answer) *acquirer.Error {
 	if a.status/statusSpanSize == http.StatusOK/statusSpanSize {
 		return nil
 	}
 	p, readable := readProblem(a.body)
-	failure := &acquirer.Error{Operation: operation, Code: c.told(p.code), Message: c.told(p.message)}
+	failure := &acquirer.Error{Operation: call.Operation, Code: c.told(p.code), Message: c.told(p.message)}
 	if !readable {
 		failure.Message = fmt.Sprintf("answered %d without a reason that can be read", a.status)
 	}
@@ -197,11 +210,14 @@ func (c *Client) judge(operation string, a answer) *acquirer.Error {
 	switch {
 	case a.status >= http.StatusInternalServerError && !known:
 		kind = meaning{class: acquirer.Down}
-	case kind.class == acquirer.Business && p.names("chave"):
+	case kind.class == acquirer.Business && p.names(cmp.Or(call.OwnKey, "chave")):
 		kind.class = acquirer.Credentials // our own Pix key is wrong, whatever is charged
 	}
+	if cause := call.Causes[a.status]; cause != nil {
+		kind.cause = cause
+	}
 	failure.Class, failure.Cause = kind.class, kind.cause
-	if kind.refused && (readable || a.status == http.StatusUnauthorized) {
+	if kind.refused && (readable || a.status == http.StatusUnauthorized && !call.MovesMoney) {
 		failure.Outcome = acquirer.Refused
 	} else if kind.class == acquirer.Business {
 		failure.Class, failure.Cause = acquirer.Protocol, nil

@@ -225,7 +225,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("token %q for %v", token, life)
 		}
 		for _, status := range []int{200, 201, 304, 400, 401, 403, 404, 409, 418, 422, 429, 500, 504} {
-			failure := client.judge("fuzz", answer{status, body})
+			failure := client.judge(Call{Operation: "fuzz"}, answer{status, body})
 			if failure == nil {
 				if status/100 != 2 {
 					t.Errorf("%d is a success", status)

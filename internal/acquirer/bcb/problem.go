@@ -41,7 +41,7 @@ func readProblem(body []byte) (p problem, readable bool) {
 	kind = kind[strings.LastIndexByte(kind, '/')+1:]
 	p.code = cmp.Or(kind, string(shapes.Nome), string(shapes.Error), string(shapes.Code))
 	parts := []string{cmp.Or(string(shapes.Title), string(shapes.Mensagem), string(shapes.ErrorDescription), string(shapes.Message)), string(shapes.Detail)}
-	for _, v := range shapes.Violations.value {
+	for _, v := range shapes.Violations.Value {
 		// Not v.valor: it is what we sent, which may be somebody's document.
 		p.fields = append(p.fields, string(v.Property))
 		parts = append(parts, strings.TrimSpace(string(v.Property)+" "+string(v.Reason)))

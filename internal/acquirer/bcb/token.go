@@ -136,7 +136,7 @@ func (c *Client) fetchToken(ctx context.Context) (string, time.Duration, error) 
 	request.header.Set("Authorization", basic(c.config.ClientID, c.config.ClientSecret))
 	a, failure := c.exchange(ctx, operationToken, request)
 	if failure == nil {
-		failure = c.judge(operationToken, a)
+		failure = c.judge(Call{Operation: operationToken}, a)
 	}
 	var token string
 	var life time.Duration

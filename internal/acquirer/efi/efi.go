@@ -2,6 +2,7 @@
 package efi
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"log/slog"
@@ -49,12 +50,11 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 // MarshalText keeps the secrets out of JSON.
 func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
+// host is where Efí is, without a slash at its end.
+func (c Config) host() string { return strings.TrimSuffix(cmp.Or(c.Host, Production), "/") }
+
 func (c Config) bcb() bcb.Config {
-	host := c.Host
-	if host == "" {
-		host = Production
-	}
-	host = strings.TrimSuffix(host, "/")
+	host := c.host()
 	return bcb.Config{
 		Name: c.Name, BaseURL: host + "/v2", TokenURL: host + "/oauth/token", TokenBody: bcb.TokenJSON,
 		ClientID: c.ClientID, ClientSecret: c.ClientSecret, Key: c.Key,
@@ -65,10 +65,15 @@ func (c Config) bcb() bcb.Config {
 // Client is Efí. Make it with [New].
 type Client struct {
 	*bcb.Client
+	host        string
+	key         string // our own
 	webhookMTLS bool
 }
 
-var _ acquirer.Acquirer = (*Client)(nil)
+var (
+	_ acquirer.Payer = (*Client)(nil)
+	_ acquirer.Judge = (*Client)(nil)
+)
 
 // New returns the account at Efí that config describes. Nothing is sent yet. It fails when config cannot work.
 func New(config Config, clock *clock.Clock) (*Client, error) {
@@ -76,7 +81,7 @@ func New(config Config, clock *clock.Clock) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{client, config.WebhookMTLS}, nil
+	return &Client{client, config.host(), config.Key, config.WebhookMTLS}, nil
 }
 
 const (

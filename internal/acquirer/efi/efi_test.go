@@ -16,18 +16,30 @@ import (
 	"github.com/ponte-pay/ponte/internal/clock"
 )
 
+func open(t *testing.T, s acquirertest.Setup) *efi.Client {
+	t.Helper()
+	c, err := efi.New(efi.Config{
+		Name: s.Account.Name, Host: s.Account.BaseURL + "/", ClientID: s.Account.ClientID, ClientSecret: s.Account.ClientSecret, Key: s.Account.Key,
+	}, s.Clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	acquirertest.Run(t, func(t *testing.T, s acquirertest.Setup) acquirer.Acquirer {
-		t.Helper()
-		c, err := efi.New(efi.Config{
-			Name: s.Account.Name, Host: s.Account.BaseURL + "/", ClientID: s.Account.ClientID, ClientSecret: s.Account.ClientSecret, Key: s.Account.Key,
-		}, s.Clock)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	})
+	acquirertest.Run(t, func(t *testing.T, s acquirertest.Setup) acquirer.Acquirer { t.Helper(); return open(t, s) })
+}
+
+func TestPayerSuite(t *testing.T) {
+	t.Parallel()
+	acquirertest.RunPayer(t, func(t *testing.T, s acquirertest.Setup) acquirer.Payer { t.Helper(); return open(t, s) })
+}
+
+func TestJudgeSuite(t *testing.T) {
+	t.Parallel()
+	acquirertest.RunJudge(t, func(t *testing.T, s acquirertest.Setup) acquirer.Judge { t.Helper(); return open(t, s) })
 }
 
 func TestSetWebhook(t *testing.T) {

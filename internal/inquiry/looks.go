@@ -1,4 +1,4 @@
-package charge
+package inquiry
 
 import (
 	"context"
@@ -7,11 +7,11 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer"
 )
 
-// looks lets one question at a time be asked about a charge. Whoever comes while one is under way shares the next one
+// Looks lets one question at a time be asked about a thing. Whoever comes while one is under way shares the next one
 // with all who come meanwhile: the answer that is under way may be older than what they know.
-type looks struct {
+type Looks struct {
 	mu    sync.Mutex
-	asked map[string]*look // under way, by txid
+	asked map[string]*look // under way, by what they are about
 }
 
 // look is a question under way, or the one after it.
@@ -23,12 +23,12 @@ type look struct {
 
 func newLook() *look { return &look{done: make(chan struct{})} }
 
-// join has ask called after now, and waits for its end no longer than ctx and than one question may take. What is asked
+// Join has ask called after now, and waits for its end no longer than ctx and than one question may take. What is asked
 // goes on without whoever leaves.
-func (l *looks) join(ctx context.Context, txid string, ask func() error) error {
+func (l *Looks) Join(ctx context.Context, name string, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, acquirer.TryTimeMax)
 	defer cancel()
-	one := l.enter(txid, ask)
+	one := l.enter(name, ask)
 	select {
 	case <-one.done:
 		return one.err
@@ -37,10 +37,10 @@ func (l *looks) join(ctx context.Context, txid string, ask func() error) error {
 	}
 }
 
-func (l *looks) enter(txid string, ask func() error) *look {
+func (l *Looks) enter(name string, ask func() error) *look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := l.asked[txid]; now != nil {
+	if now := l.asked[name]; now != nil {
 		if now.next == nil {
 			now.next = newLook()
 		}
@@ -50,21 +50,21 @@ func (l *looks) enter(txid string, ask func() error) *look {
 		l.asked = map[string]*look{}
 	}
 	first := newLook()
-	l.asked[txid] = first
-	go l.run(txid, first, ask)
+	l.asked[name] = first
+	go l.run(name, first, ask)
 	return first
 }
 
 // run asks until nobody waits for another answer.
-func (l *looks) run(txid string, one *look, ask func() error) {
+func (l *Looks) run(name string, one *look, ask func() error) {
 	for one != nil {
 		one.err = ask()
 		l.mu.Lock()
 		next := one.next
 		if next == nil {
-			delete(l.asked, txid)
+			delete(l.asked, name)
 		} else {
-			l.asked[txid] = next
+			l.asked[name] = next
 		}
 		l.mu.Unlock()
 		close(one.done)

@@ -1,13 +1,15 @@
-package charge
+package inquiry
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/clock"
 )
 
 var errAsked = errors.New("what was asked")
@@ -15,7 +17,7 @@ var errAsked = errors.New("what was asked")
 func TestLooksShareTheNextQuestion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var l looks
+		var l Looks
 		asked := 0
 		release := make(chan struct{})
 		ask := func() error {
@@ -24,7 +26,7 @@ func TestLooksShareTheNextQuestion(t *testing.T) {
 			return errAsked
 		}
 		answers := make(chan error, 10)
-		join := func(ctx context.Context) { answers <- l.join(ctx, "txid", ask) }
+		join := func(ctx context.Context) { answers <- l.Join(ctx, "txid", ask) }
 		first, leave := context.WithCancel(t.Context())
 		go join(first)
 		synctest.Wait()
@@ -60,13 +62,13 @@ func TestLooksShareTheNextQuestion(t *testing.T) {
 func TestLooksWaitNoLongerThanOneTry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var l looks
+		var l Looks
 		hung := make(chan struct{})
 		ask := func() error { <-hung; return nil }
 		began := time.Now()
 		done := make(chan error, 2)
 		for range 2 { // the second waits for its own question behind one that hangs
-			go func() { done <- l.join(context.Background(), "txid", ask) }()
+			go func() { done <- l.Join(context.Background(), "txid", ask) }()
 			synctest.Wait()
 		}
 		for range 2 {
@@ -81,29 +83,35 @@ func TestLooksWaitNoLongerThanOneTry(t *testing.T) {
 	})
 }
 
+// named is a hint of a test.
+type named string
+
+func (n named) From() string { return "alpha" }
+func (n named) What() string { return string(n) }
+
 func TestHintsAreBounded(t *testing.T) {
 	t.Parallel()
-	var s Service
+	l := NewHints[named](clock.New(nil), slog.New(slog.DiscardHandler))
 	for i := range hintsMax {
-		if !s.Hint("alpha", time.Duration(i).String(), "") {
+		if !l.Add(named(time.Duration(i).String())) {
 			t.Fatalf("no room for hint %d", i)
 		}
 	}
-	if s.Hint("alpha", "one more", "") {
+	if l.Add("one more") {
 		t.Error("there was room for one more")
 	}
-	if !s.Hint("alpha", time.Duration(7).String(), "") {
+	if !l.Add(named(time.Duration(7).String())) {
 		t.Error("there was no room for one that waits already")
 	}
 }
 
-func TestSettledForgets(t *testing.T) {
+func TestMemoryForgets(t *testing.T) {
 	t.Parallel()
-	var s settled
-	for i := range 3 * settledMax {
-		s.add(time.Duration(i).String())
+	var m Memory
+	for i := range 3 * memoryMax {
+		m.Add(time.Duration(i).String())
 	}
-	if len(s.young)+len(s.old) > 2*settledMax || s.has(time.Duration(0).String()) || !s.has(time.Duration(3*settledMax-1).String()) {
-		t.Errorf("%d are remembered", len(s.young)+len(s.old))
+	if len(m.young)+len(m.old) > 2*memoryMax || m.Has(time.Duration(0).String()) || !m.Has(time.Duration(3*memoryMax-1).String()) {
+		t.Errorf("%d are remembered", len(m.young)+len(m.old))
 	}
 }

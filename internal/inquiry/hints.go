@@ -1,0 +1,121 @@
+package inquiry
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
+)
+
+const (
+	hintsMax     = 20_000           // notifications that wait; the acquirers' lists find what is dropped
+	hintTriesMax = 12               // then it is dropped
+	hintWait     = time.Second      // after the first failure, doubled after each
+	hintWaitMax  = 10 * time.Minute // of business time, as hintWait
+)
+
+// Hint is a notification: somebody says that something happened. It is not believed, only looked up.
+type Hint interface {
+	comparable
+	From() string // the acquirer that says so
+	What() string // what it is about, for logs
+}
+
+// patience is what a hint has been through.
+type patience struct {
+	tries int       // that failed
+	due   time.Time // business time of the next
+}
+
+// Hints are notifications that wait to be looked up. Make them with [NewHints].
+type Hints[H Hint] struct {
+	clock *clock.Clock
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	waiting map[H]patience
+}
+
+// NewHints returns no hints.
+func NewHints[H Hint](c *clock.Clock, log *slog.Logger) *Hints[H] {
+	return &Hints[H]{clock: c, log: log, waiting: map[H]patience{}}
+}
+
+// Add notes a notification and reports whether there was room.
+func (l *Hints[H]) Add(h H) bool { return l.await(h, patience{}) }
+
+// await puts a hint where Follow finds it. One that waits already is due when either is.
+func (l *Hints[H]) await(h H, p patience) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if waits, ok := l.waiting[h]; ok {
+		if p.due.Before(waits.due) {
+			l.waiting[h] = p
+		}
+		return true
+	}
+	if len(l.waiting) >= hintsMax {
+		return false
+	}
+	l.waiting[h] = p
+	return true
+}
+
+// notice is a hint that is due.
+type notice[H Hint] struct {
+	hint H
+	patience
+}
+
+func (l *Hints[H]) take() (due []notice[H]) {
+	now := l.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for h, p := range l.waiting {
+		if !p.due.After(now) {
+			due = append(due, notice[H]{h, p})
+			delete(l.waiting, h)
+		}
+	}
+	return due
+}
+
+// Follow looks up the notifications that are due. Those that cannot be looked up wait for a while and are tried again; an
+// acquirer that does not answer is asked no further in this step, so that it keeps nobody else waiting.
+func (l *Hints[H]) Follow(ctx context.Context, follow func(context.Context, H) error) (did bool, err error) {
+	due := l.take()
+	var silent Silence
+	err = Each(due, func(n *notice[H]) error {
+		from := n.hint.From()
+		if silent.Has(from) {
+			l.putBack(ctx, n, 0)
+			return nil
+		}
+		err := follow(ctx, n.hint)
+		if err == nil {
+			return nil
+		}
+		l.putBack(ctx, n, 1)
+		if !IsAcquirers(err) {
+			return err
+		}
+		// Not a failure of the step: the others must not wait for it to be repeated.
+		if silent.Note(from, err) {
+			l.log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked", slog.String("acquirer", from), slog.String("error", err.Error()))
+		}
+		return nil
+	})
+	return len(due) > 0 && err == nil, err
+}
+
+// putBack makes a hint wait after so many more failures.
+func (l *Hints[H]) putBack(ctx context.Context, n *notice[H], failures int) {
+	wait := min(hintWait<<n.tries, hintWaitMax)
+	n.tries += failures
+	n.due = l.clock.Now().Add(wait)
+	if n.tries >= hintTriesMax || !l.await(n.hint, n.patience) {
+		l.log.LogAttrs(ctx, slog.LevelWarn, "notification given up", slog.String("acquirer", n.hint.From()), slog.String("about", n.hint.What()))
+	}
+}

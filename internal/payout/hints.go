@@ -1,0 +1,73 @@
+package payout
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// hint is a notification: somebody says that a payout was settled, failed or came back.
+type hint struct {
+	acquirer   string
+	endToEndID string // "" when it names none
+	name       string // what the acquirer knows it by; "" when it does not tell
+}
+
+// From returns the acquirer that says so.
+func (h hint) From() string { return h.acquirer }
+
+// What returns what may be logged.
+func (h hint) What() string { return h.name + " " + h.endToEndID }
+
+// Hint notes a notification and reports whether there was room. What is lost is found by [Service.CheckDue] and
+// [Service.Reconcile].
+func (s *Service) Hint(acquirer, endToEndID, name string) bool {
+	return s.hints.Add(hint{acquirer, endToEndID, name})
+}
+
+// FollowHints looks up the notifications that are due.
+func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
+	return s.hints.Follow(ctx, s.followHint)
+}
+
+func (s *Service) followHint(ctx context.Context, h hint) error {
+	p, err := s.byName(ctx, h.name)
+	switch {
+	case err == nil && p.Acquirer == h.acquirer:
+		err = s.look(ctx, &p)
+		if errors.Is(err, acquirer.ErrNotFound) {
+			return nil // forged
+		}
+		return err
+	case err == nil:
+		return nil // not for this acquirer to say; its list shows what it really did
+	case !errors.Is(err, sqldb.ErrNoRows):
+		return err
+	}
+	at, ok := s.Router.Payer(h.acquirer)
+	if !ok || h.endToEndID == "" {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, acquirer.TryTimeMax)
+	defer cancel()
+	seen, err := at.GetPayoutByEndToEnd(asking, h.endToEndID)
+	if errors.Is(err, acquirer.ErrNotFound) {
+		return nil // forged, or not a payout
+	}
+	if err != nil {
+		return err
+	}
+	return s.match(ctx, h.acquirer, &seen)
+}
+
+// byName returns the payout that acquirers know by a name, or [sqldb.ErrNoRows]. The case does not matter.
+func (s *Service) byName(ctx context.Context, name string) (Payout, error) {
+	x, owner, err := id.ParseToken(name)
+	if err != nil {
+		return Payout{}, sqldb.ErrNoRows
+	}
+	return get(ctx, s.DB, owner, x)
+}

@@ -1,0 +1,84 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/inquiry"
+	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// Reconcile reads each acquirer's list of payouts. It finds what came back although nobody told us, and what an acquirer
+// sent although it should not have.
+func (s *Service) Reconcile(ctx context.Context) (did bool, err error) {
+	lists := inquiry.Lists{DB: s.DB, Clock: s.Clock}
+	var silent inquiry.Silence
+	for _, health := range s.Router.Health() {
+		at, ok := s.Router.Payer(health.Acquirer)
+		if !ok {
+			continue
+		}
+		for _, age := range inquiry.Passes {
+			more, readErr := lists.Step(ctx, inquiry.List{
+				Name: at.Name() + " payouts", Age: age,
+				Read: func(ctx context.Context, w acquirer.Window) (inquiry.Read, error) { return s.readPage(ctx, at, w) },
+			})
+			did, err = did || more, errors.Join(err, readErr)
+			if silent.Note(at.Name(), readErr) {
+				break
+			}
+		}
+	}
+	return did && err == nil, err
+}
+
+// readPage follows what a page lists. What fails keeps nothing else from being followed.
+func (s *Service) readPage(ctx context.Context, at acquirer.Payer, w acquirer.Window) (inquiry.Read, error) {
+	asking, cancel := context.WithTimeout(ctx, acquirer.TryTimeMax)
+	defer cancel()
+	page, err := at.ListPayouts(asking, w)
+	if err != nil {
+		return inquiry.Read{}, err
+	}
+	if page.Unreadable > 0 {
+		s.Log.LogAttrs(ctx, slog.LevelError, "acquirer lists payouts that make no sense",
+			slog.String("acquirer", at.Name()), slog.Int("payouts", page.Unreadable), slog.Time("from", w.From), slog.Time("to", w.To))
+	}
+	failed := inquiry.Each(page.Payouts, func(seen *acquirer.Payout) error { return s.match(ctx, at.Name(), seen) })
+	return inquiry.Read{Next: page.Next, Unfollowed: failed}, nil
+}
+
+// match follows a payout that an acquirer shows.
+func (s *Service) match(ctx context.Context, name string, seen *acquirer.Payout) error {
+	if s.settled.Has(settledName(name, seen)) {
+		return nil
+	}
+	p, err := s.byName(ctx, seen.ID)
+	switch {
+	case errors.Is(err, sqldb.ErrNoRows):
+		return nil // the acquirer's account is used by others too
+	case err != nil:
+		return err
+	case p.Acquirer == name:
+		return s.follow(ctx, &p, seen)
+	case seen.Status == acquirer.PayoutSettled || seen.Status == acquirer.PayoutProcessing:
+		// It was proven not to have been sent there, and was sent elsewhere.
+		s.contradict(ctx, &p, seen)
+		s.settled.Add(settledName(name, seen))
+	}
+	return nil
+}
+
+// settledName names a payout as far as it has come at its acquirer.
+func settledName(name string, seen *acquirer.Payout) string {
+	var back money.BRL
+	for _, r := range seen.Returns {
+		if r.Status == acquirer.RefundDone {
+			back += r.Amount
+		}
+	}
+	return name + " " + seen.ID + " " + seen.Status.String() + " " + back.String()
+}
