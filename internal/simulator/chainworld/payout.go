@@ -87,13 +87,13 @@ func (w *World) balance(c coin) decimal.Decimal {
 
 // changePayout writes down what becomes of a payout, and tells.
 func (w *World) changePayout(p *payout, change func(*payout)) error {
-	next := *p
+	before, next := p.Status, *p
 	next.Updated = max(p.Updated, w.now())
 	change(&next)
 	if err := w.write(entry{Payout: &next}); err != nil {
 		return err
 	}
-	if next.Status != p.Status {
+	if p.Status != before {
 		w.notices.ofPayout(p)
 	}
 	return nil
