@@ -1,6 +1,8 @@
 package nowpayments
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base32"
 	"errors"
 	"fmt"
@@ -11,9 +13,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"crypto/tls"
-	"crypto/x509"
 )
 
 // Config says where the provider is and who we are to it. It prints without its secrets.
@@ -63,8 +62,13 @@ const secretShown = "***"
 // validate refuses what cannot work or would put secrets on an open wire.
 func (c Config) validate() error {
 	for _, required := range []struct{ name, value string }{
-		{"name", c.Name}, {"API key", c.APIKey}, {"e-mail", c.Email}, {"password", c.Password}, {"TOTP secret", c.TOTPSecret},
-		{"IPN secret", strings.TrimSpace(c.IPNSecret)}, {"settlement coin", c.Settlement},
+		{"name", c.Name},
+		{"API key", c.APIKey},
+		{"e-mail", c.Email},
+		{"password", c.Password},
+		{"TOTP secret", c.TOTPSecret},
+		{"IPN secret", strings.TrimSpace(c.IPNSecret)},
+		{"settlement coin", c.Settlement},
 	} {
 		if required.value == "" {
 			return fmt.Errorf("nowpayments: provider %q has no %s", c.Name, required.name)

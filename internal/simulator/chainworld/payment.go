@@ -231,7 +231,7 @@ func outcome(c coin, amount decimal.Decimal, at time.Time) decimal.Decimal {
 	if c.code == Settlement {
 		fee = feeSame
 	} else {
-		value, _ = worth(c.code, Settlement, amount, at)
+		value = worth(c.code, Settlement, amount, at)
 	}
 	settlement, _ := findCoin(Settlement)
 	return value.Mul(decimal.New(basisPoints-fee, 0)).Div(decimal.New(basisPoints, 0)).RoundDown(settlement.places())
