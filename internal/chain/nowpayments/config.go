@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/ponte-pay/ponte/internal/chain"
 )
 
 // Config says where the provider is and who we are to it. It prints without its secrets.
@@ -73,6 +75,9 @@ func (c Config) validate() error {
 		if required.value == "" {
 			return fmt.Errorf("nowpayments: provider %q has no %s", c.Name, required.name)
 		}
+	}
+	if coin, known := chain.FindCoin(strings.ToLower(c.Settlement)); !known || !coin.IsUSDT() {
+		return fmt.Errorf("nowpayments: provider %s: settlement in %q: it must be a code of USDT", c.Name, c.Settlement)
 	}
 	if _, err := c.totpKey(); err != nil {
 		return fmt.Errorf("nowpayments: provider %s: the TOTP secret is not base32", c.Name)
