@@ -74,7 +74,7 @@ func (f *fileResolver) Validate(app *kong.Application) error {
 		return next(nil)
 	})
 	for name := range f.values {
-		if name != acquirersSection && !slices.Contains(known, flagName(name)) {
+		if name != acquirersSection && name != webhooksSection && !slices.Contains(known, flagName(name)) {
 			return fmt.Errorf("%s: unknown setting %q", f.path, name)
 		}
 	}

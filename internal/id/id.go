@@ -133,6 +133,7 @@ const (
 	Charge    Prefix = "chg_"     // a Pix charge
 	Payout    Prefix = "pyt_"     // a Pix payout
 	Event     Prefix = "evt_"     // something that happened
+	Endpoint  Prefix = "whk_"     // where events are sent
 	Request   Prefix = "req_"     // one HTTP request
 	Hold      Prefix = "hld_"     // money an operator blocked
 	InflowTx  Prefix = "txn_in_"  // a transaction that brought money in

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/payout"
+	"github.com/ponte-pay/ponte/internal/webhook"
+)
+
+// Audit adds both ledgers up again from their transfers, and holds against them what the use cases know: their states,
+// what these posted and the events that they wrote. It goes account by account.
+func (c *Core) Audit(ctx context.Context) (ledger.AuditResult, error) {
+	result, err := ledger.Audit(ctx, c.DB)
+	if err != nil {
+		return result, err
+	}
+	border, err := webhook.Pruned(ctx, c.DB)
+	if err != nil {
+		return result, err
+	}
+	if border.IsZero() {
+		border = id.First(time.UnixMicro(0)) // nothing was there yet
+	}
+	charges, err := c.auditCharges(ctx, border)
+	if err != nil {
+		return result, err
+	}
+	payouts, err := payout.Audit(ctx, c.DB, border)
+	result.Problems = append(append(result.Problems, charges...), payouts...)
+	return result, err
+}
+
+func (c *Core) auditCharges(ctx context.Context, border id.ID) (problems []ledger.Problem, err error) {
+	var after id.Account
+	for {
+		accounts, err := c.Accounts.List(ctx, after, account.ListMax)
+		if err != nil || len(accounts) == 0 {
+			return problems, err
+		}
+		for _, a := range accounts {
+			found, err := charge.AuditEvents(ctx, c.DB, a.ID, border)
+			if err != nil {
+				return problems, err
+			}
+			for _, what := range found {
+				problems = append(problems, ledger.Problem{Account: a.ID, What: what})
+			}
+			after = a.ID
+		}
+	}
+}
