@@ -12,6 +12,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/pix"
+	"github.com/ponte-pay/ponte/internal/simulator/chainworld"
 )
 
 // pageNotices are what the page can say after a form.
@@ -29,6 +30,15 @@ var pageNotices = map[string]string{
 	"liquidado":       "O Pix enviado foi liquidado.",
 	"recusado":        "O Pix enviado foi recusado.",
 	"envio_devolvido": "O Pix enviado foi devolvido.",
+
+	"moedas":            "As moedas estão a caminho.",
+	"cripto_confirmada": "O depósito foi confirmado.",
+	"cripto_vencida":    "O depósito venceu.",
+	"cripto_falhou":     "O depósito falhou.",
+	"cripto_devolvida":  "As moedas foram devolvidas.",
+	"saque_concluido":   "As moedas foram enviadas.",
+	"saque_falhou":      "O saque falhou.",
+	"saque_rejeitado":   "O saque foi rejeitado.",
 
 	"relogio": "O relógio foi adiantado.",
 }
@@ -120,7 +130,7 @@ func (s *Simulator) formFault(r *http.Request) (url.Values, error) {
 		times: times, delay: time.Duration(delay) * time.Millisecond,
 	}
 	switch {
-	case s.acquirer(rule.target) == nil:
+	case !slices.Contains(faultTargets, rule.target):
 		return nil, invalid("target", "is unknown")
 	case !slices.Contains(operations, string(rule.operation)):
 		return nil, invalid("operation", "is unknown")
@@ -191,6 +201,11 @@ func inPortuguese(err error) string {
 		{errRefundTooMuch, "Não resta nada a devolver deste Pix."},
 		{errFaultsFull, "Há falhas demais ligadas. Desligue-as primeiro."},
 		{errTooFar, "O relógio não pode ir tão longe."},
+		{chainworld.ErrNoAddress, "Nenhum depósito tem esse endereço, ou o memo é outro."},
+		{chainworld.ErrWrongChain, "Essa moeda não é da rede desse endereço."},
+		{chainworld.ErrNoPayment, "Não há depósito com esse identificador."},
+		{chainworld.ErrNoPayout, "Não há saque com esse identificador."},
+		{chainworld.ErrState, "Isso já não pode acontecer: o estado é outro."},
 	} {
 		if errors.Is(err, known.err) {
 			return known.text
