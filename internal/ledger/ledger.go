@@ -210,9 +210,8 @@ func (tx *Tx) Post(ctx context.Context, transfers ...*Transfer) error {
 	}
 	for _, c := range changes {
 		if c.units < 0 {
-			if err := tx.take(ctx, c); err != nil {
-				return err
-			}
+			tx.Rank(int64(c.at.account))
+			tx.take(ctx, c)
 		}
 	}
 	return nil
@@ -311,26 +310,16 @@ func (tx *Tx) lockAll(ctx context.Context, changes []*change) (floor id.ID, err 
 
 // take takes from a balance: from what is folded when that covers it, which needs no look at the deltas because they are
 // all above zero.
-func (tx *Tx) take(ctx context.Context, c *change) error {
+func (tx *Tx) take(ctx context.Context, c *change) {
 	account, currency, book := int64(c.at.account), string(c.at.currency), string(c.at.book)
-	var n int64
-	var err error
 	if tx.slow {
-		n, err = tx.Exec(ctx, setBalance, c.folded+c.units, c.last.ID, account, currency, book)
-	} else {
-		need := -c.units
-		if c.overdraw {
-			need = math.MinInt64
-		}
-		n, err = tx.Exec(ctx, takeBalance, -c.units, c.last.ID, account, currency, book, need)
+		missing := fmt.Errorf("ledger: %s has no book %s %s", c.at.account, c.at.currency, c.at.book)
+		tx.Guard(ctx, missing, setBalance, c.folded+c.units, c.last.ID, account, currency, book)
+		return
 	}
-	switch {
-	case err != nil:
-		return err
-	case n == 1:
-		return nil
-	case tx.slow:
-		return fmt.Errorf("ledger: %s has no book %s %s", c.at.account, c.at.currency, c.at.book)
+	need := -c.units
+	if c.overdraw {
+		need = math.MinInt64
 	}
-	return &foldError{c}
+	tx.Guard(ctx, &foldError{c}, takeBalance, -c.units, c.last.ID, account, currency, book, need)
 }

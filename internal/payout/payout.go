@@ -160,16 +160,22 @@ func (p *Payout) hold() *ledger.Transfer {
 
 // sent is what the ledger posts when a payout is settled.
 func (p *Payout) sent() []*ledger.Transfer {
-	posts := []*ledger.Transfer{p.transfer(kindSent, p.Amount, ledger.InTransit, ledger.Acquirer)}
+	posts := []*ledger.Transfer{p.release(kindSent, p.Amount, ledger.Acquirer)}
 	if p.Fee > 0 {
-		posts = append(posts, p.transfer(kindFee, p.Fee, ledger.InTransit, ledger.Fees))
+		posts = append(posts, p.release(kindFee, p.Fee, ledger.Fees))
 	}
 	return posts
 }
 
 // back is what the ledger posts when a payout fails.
-func (p *Payout) back() *ledger.Transfer {
-	return p.transfer(kindBack, p.Gross(), ledger.InTransit, ledger.Available)
+func (p *Payout) back() *ledger.Transfer { return p.release(kindBack, p.Gross(), ledger.Available) }
+
+// release takes from what is held for the payout. That it is there is known from its state, which the same transaction
+// moves; so the ledger need not look, and fold what may not be folded yet.
+func (p *Payout) release(kind ledger.Kind, amount money.BRL, target ledger.Book) *ledger.Transfer {
+	t := p.transfer(kind, amount, ledger.InTransit, target)
+	t.Overdraw = true
+	return t
 }
 
 func (p *Payout) transfer(kind ledger.Kind, amount money.BRL, source, target ledger.Book) *ledger.Transfer {

@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ import (
 // nobody is told another's failure. When the answer to its COMMIT is lost, all of them are told that.
 //
 // One that waits for a row would hold up all the others, and the leads are few. So a convoy waits for no row longer than
-// convoyLockMax; then it comes apart, and only who has to wait does.
+// convoyLockMax; then it comes apart, and only who has to wait does. Those who lock rows that many want have a rank: all
+// convoys lock them in that order, so that no two of them wait for each other.
 const (
 	convoyMax      = 64      // transactions that travel together
 	convoyLeadsMax = 2       // convoys under way: one is made up while the log of the other is flushed
@@ -111,12 +113,9 @@ func (c *convoy) lead(ctx context.Context, s *pgSession) (own arrival) {
 			o.told <- fate
 		}
 	}()
-	all := &pgSession{conn: conn, begin: s.begin, list: s.list}
-	if len(others) > 0 {
-		all.list = slices.Clone(s.list)
-	}
-	for _, o := range others {
-		all.list = append(all.list, o.list...)
+	all := &pgSession{conn: conn, begin: s.begin}
+	for _, one := range inOrder(s, others) {
+		all.list = append(all.list, one.list...) // copied: each may still have to go alone
 	}
 	switch err := all.finish(ctx); {
 	case err == nil, errors.Is(err, ErrCommitUnknown):
@@ -125,6 +124,16 @@ func (c *convoy) lead(ctx context.Context, s *pgSession) (own arrival) {
 		return arrival{arrived, err} // it is nobody else's
 	}
 	return fate
+}
+
+// inOrder returns all sessions of a convoy by their ranks.
+func inOrder(s *pgSession, others []*traveler) []*pgSession {
+	all := []*pgSession{s}
+	for _, o := range others {
+		all = append(all, o.pgSession)
+	}
+	slices.SortStableFunc(all, func(a, b *pgSession) int { return cmp.Compare(a.rank, b.rank) })
+	return all
 }
 
 func isLockTimeout(err error) bool {

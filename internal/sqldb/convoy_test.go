@@ -231,10 +231,13 @@ func TestConvoyLocked(t *testing.T) {
 	w := newWire(t)
 	hold := w.holdGate(t)
 	var waiting sync.WaitGroup
-	for range 3 * sqldb.ConvoyLeadsMax {
+	const waiters = 3 * sqldb.ConvoyLeadsMax
+	for i := range waiters {
 		waiting.Go(func() {
 			mustWrite(t, w.db, func(ctx context.Context, tx *sqldb.Tx) error {
+				tx.Queue(ctx, insertClock, name(i), 0)
 				tx.Queue(ctx, raiseClock, "gate")
+				tx.Queue(ctx, raiseClock, "counter")
 				return nil
 			})
 		})
@@ -245,8 +248,13 @@ func TestConvoyLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting.Wait()
-	if n := w.number(t, selectClock, "gate"); n != 3*sqldb.ConvoyLeadsMax {
-		t.Errorf("counted %d", n)
+	for _, counted := range []string{"gate", "counter"} {
+		if n := w.number(t, selectClock, counted); n != waiters {
+			t.Errorf("%s counted %d", counted, n)
+		}
+	}
+	if n := w.number(t, `SELECT COUNT(*) FROM clock WHERE name LIKE 'traveler%'`); n != waiters {
+		t.Errorf("%d came", n)
 	}
 	isIdle(t, w.db)
 }

@@ -137,6 +137,7 @@ func (d *pgDriver) write(start, ctx context.Context, tx *Tx, f func(context.Cont
 		return err
 	}
 	if !s.started {
+		s.rank = tx.rank
 		return d.convoy.commit(ctx, s) // f asked nothing
 	}
 	return s.finish(ctx)
@@ -160,6 +161,7 @@ type pgSession struct {
 	conn    *pgxpool.Conn // nil while it waits for others, see convoy.go
 	begin   string
 	list    []statement // what waits to be sent
+	rank    int64       // see [Tx.Rank]
 	started bool        // BEGIN was sent
 }
 

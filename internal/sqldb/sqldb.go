@@ -271,6 +271,7 @@ type Tx struct {
 	open    bool            // rows of a query are being scanned
 	ended   bool            // the function has returned
 	refused bool            // the function failed although every statement did not
+	rank    int64           // see Rank
 	after   []func()
 }
 
@@ -294,6 +295,10 @@ func (tx *Tx) Guard(ctx context.Context, otherwise error, sql string, args ...an
 		tx.err = tx.s.queue(tx.context(ctx), sql, args, otherwise)
 	}
 }
+
+// Rank says where this transaction stands among those that it shares a COMMIT with. Transactions that lock the same rows
+// have the same rank, so that they are locked in one order by all.
+func (tx *Tx) Rank(rank int64) { tx.rank = rank }
 
 // refusal says that a guarded statement changed no row.
 type refusal struct{ error }
