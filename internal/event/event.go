@@ -19,6 +19,10 @@ const (
 	PayoutCreated   Type = "payout.created"   // a Pix payout is accepted and its money held
 	PayoutCompleted Type = "payout.completed" // the recipient has it
 	PayoutFailed    Type = "payout.failed"    // it was not sent, and its money is back
+
+	CryptoPayoutProcessing Type = "crypto.payout.processing" // a crypto payout is accepted and its money held
+	CryptoPayoutCompleted  Type = "crypto.payout.completed"  // its coins were sent
+	CryptoPayoutFailed     Type = "crypto.payout.failed"     // they were not and never will be, and its money is back
 )
 
 // Event is one thing that happened.
