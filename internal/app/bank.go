@@ -19,6 +19,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer/bcb"
 	"github.com/ponte-pay/ponte/internal/acquirer/efi"
 	"github.com/ponte-pay/ponte/internal/callback"
+	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/config"
@@ -381,6 +382,27 @@ func CheckAcquirers(ctx context.Context, core *Core, store config.Store, serve c
 		list = append(list, Health{h.Acquirer, err})
 	}
 	return list, nil
+}
+
+// CheckCrypto asks the crypto provider for its coins, and for a balance that only we may see, and each source of rates for its price. An
+// installation without a provider has nothing to check.
+func CheckCrypto(ctx context.Context, core *Core, store config.Store, serve config.Serve) (list []Health) {
+	bank, err := openRunning(ctx, core, store, serve)
+	if err != nil {
+		return nil // told with the acquirers
+	}
+	at := bank.Chain
+	if at.Provider == (chain.Nobody{}) {
+		return nil
+	}
+	_, coinsErr := at.Provider.Currencies(ctx)
+	_, balanceErr := at.Provider.Balance(ctx)
+	list = append(list, Health{"crypto provider " + at.Provider.Name(), errors.Join(coinsErr, balanceErr)})
+	for _, s := range at.Sources {
+		_, err := s.Rate(ctx)
+		list = append(list, Health{"rates " + s.Name(), err})
+	}
+	return list
 }
 
 // CountUnmatched returns how many payments belong to no charge.

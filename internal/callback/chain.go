@@ -21,7 +21,8 @@ type Chain struct {
 // ChainReceivers are who notifications of a crypto provider are passed on to. Each notes one and reports whether it had
 // room.
 type ChainReceivers struct {
-	Payout func(provider, providerID string) bool // of coins that were sent
+	Payment func(provider string, p *chain.Payment) bool // of coins that came in; nil while nobody takes any
+	Payout  func(provider, providerID string) bool       // of coins that were sent
 }
 
 // NewChain returns a handler of the notifications of a provider, whose path is made of its own secret; count is told what
@@ -78,10 +79,16 @@ func (h *Chain) take(r *http.Request) error {
 
 // pass passes a notification on and returns what became of it.
 func (h *Chain) pass(name string, n chain.Notice) string {
+	room := true
 	switch {
-	case n.Payout == nil:
+	case n.Payout != nil:
+		room = h.to.Payout(name, n.Payout.ID)
+	case n.Payment != nil && h.to.Payment != nil:
+		room = h.to.Payment(name, n.Payment)
+	default:
 		return "ignored"
-	case !h.to.Payout(name, n.Payout.ID):
+	}
+	if !room {
 		return "dropped" // it is found by its age
 	}
 	return "hint"

@@ -58,7 +58,7 @@ type Request struct {
 
 // Quote is what an amount was worth at a moment.
 type Quote struct {
-	ID        id.ID // tells when it was made
+	ID id.ID // tells when it was made
 	Request
 	Network   string           // of the coin; "" for a conversion
 	Estimated decimal.Decimal  // in To
