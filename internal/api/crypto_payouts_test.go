@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -446,7 +447,7 @@ func TestCryptoPayoutList(t *testing.T) {
 		}
 		var want []string
 		for i := range 5 {
-			want = append(want, post(a, fmt.Sprint(i)))
+			want = append(want, post(a, strconv.Itoa(i)))
 			s.Advance(t, time.Minute)
 		}
 		foreign := post(other, "0")

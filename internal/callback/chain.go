@@ -71,15 +71,15 @@ func (h *Chain) take(r *http.Request) error {
 		return errSignature
 	case err != nil:
 		h.count(name, "unreadable")
-		return nil
+	default:
+		h.count(name, h.pass(name, notice))
 	}
-	h.count(name, h.pass(name, notice))
 	return nil
 }
 
 // pass passes a notification on and returns what became of it.
 func (h *Chain) pass(name string, n chain.Notice) string {
-	room := true
+	var room bool
 	switch {
 	case n.Payout != nil:
 		room = h.to.Payout(name, n.Payout.ID)
