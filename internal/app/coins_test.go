@@ -5,6 +5,7 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,10 +73,7 @@ func TestForgedNotices(t *testing.T) {
 			if got := status(); got != "processing" {
 				t.Fatalf("%s: it is %s", says, got)
 			}
-			unknown := map[string]any{}
-			for k, v := range notice {
-				unknown[k] = v
-			}
+			unknown := maps.Clone(notice)
 			unknown["batch_withdrawal_id"] = "6999999999"
 			told(path, provider.IPNSecret, unknown).Want(t, http.StatusOK)
 			s.Step(t)
