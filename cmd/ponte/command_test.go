@@ -168,7 +168,8 @@ func TestCommands(t *testing.T) {
 		for _, f := range findings {
 			checks[f.Check] = f.OK
 		}
-		if diff := cmp.Diff(map[string]bool{"configuration": true, "database": true, "schema": true, "clock": true, "payments": true, "payouts": true, "crypto payouts": true}, checks); diff != "" {
+		healthy := map[string]bool{"configuration": true, "database": true, "schema": true, "clock": true, "payments": true, "payouts": true, "crypto payouts": true, "webhooks": true}
+		if diff := cmp.Diff(healthy, checks); diff != "" {
 			t.Errorf("doctor (-want +got):\n%s", diff)
 		}
 
@@ -178,8 +179,15 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%+v", doubts)
 		}
 
+		var unmatched []unmatchedJSON
+		in.json(t, &unmatched, "charge", "unmatched")
+		if unmatched == nil || len(unmatched) != 0 {
+			t.Errorf("%+v", unmatched)
+		}
+
 		// The same for people: nothing of it is JSON.
 		for _, args := range [][]string{
+			{"charge", "unmatched"},
 			{"account", "list"},
 			{"account", "show", account},
 			{"key", "list", account},

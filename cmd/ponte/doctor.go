@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/app"
 	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/webhook"
 )
 
 type doctorCommand struct {
@@ -15,6 +17,25 @@ type doctorCommand struct {
 // unchecked is the configuration without its Validate, which the command line would call before Run: what it gets wrong
 // is one of the findings.
 type unchecked config.Serve
+
+// failingEndpoints names the endpoints that have failed for days. They are not switched off: that is the operator's to decide.
+func failingEndpoints(e *env, core *app.Core) error {
+	hooks, err := core.Webhooks(e.ctx)
+	if err != nil {
+		return err
+	}
+	failing, err := hooks.FailingLong(e.ctx)
+	if err != nil || len(failing) == 0 {
+		return err
+	}
+	var names []string
+	for _, f := range failing[:min(len(failing), failingShown)] {
+		names = append(names, webhook.Prefix.Format(f.ID)+" since "+timestamp(f.FailingSince))
+	}
+	return fmt.Errorf("%d endpoints have failed for three days: %s", len(failing), strings.Join(names, ", "))
+}
+
+const failingShown = 10
 
 type findingJSON struct {
 	Check  string `json:"check"`
@@ -56,7 +77,7 @@ func (c *doctorCommand) Run(e *env) error {
 		}
 		unmatched, err := core.CountUnmatched(e.ctx)
 		if err == nil && unmatched > 0 {
-			err = fmt.Errorf("%d payments belong to no charge: see table unmatched", unmatched)
+			err = fmt.Errorf("%d payments belong to no charge: see ponte charge unmatched", unmatched)
 		}
 		add("payments", "all belong to a charge", err)
 		doubt, err := core.CountDoubts(e.ctx)
@@ -69,6 +90,7 @@ func (c *doctorCommand) Run(e *env) error {
 			err = fmt.Errorf("%d crypto payouts of %s USDT are in doubt, the oldest since %s: see ponte payout doubt", crypto.Withdrawals, crypto.Sum, timestamp(crypto.Since))
 		}
 		add("crypto payouts", "no money is in doubt", err)
+		add("webhooks", "every endpoint has answered within three days", failingEndpoints(e, core))
 	}
 	var rows [][]string
 	failed := false

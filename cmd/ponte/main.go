@@ -36,6 +36,9 @@ type commands struct {
 	Charge    chargeCommands   `cmd:"" help:"Pix charges."`
 	Payout    payoutCommands   `cmd:"" help:"Pix payouts."`
 	Key       keyCommands      `cmd:"" help:"API keys."`
+	Endpoint  endpointCommands `cmd:"" help:"Where events are sent."`
+	Event     eventCommands    `cmd:"" help:"What happened, and who was told."`
+	Listen    listenCommand    `cmd:"" help:"Forward an account's events to a local URL, signed."`
 	IP        ipCommands       `cmd:"" name:"ip" help:"Addresses that are blocked for good."`
 	Audit     auditCommand     `cmd:"" help:"Add both ledgers up again and say what does not fit."`
 	Statement statementCommand `cmd:"" help:"Every movement of an account with its running balance."`

@@ -27,9 +27,20 @@ func (c *serveCommand) Run(e *env) error {
 		return err
 	}
 	defer bank.Close()
-	server := app.NewServer(core, bank, c.Serve, log)
+	server, err := app.NewServer(core, bank, c.Serve, log)
+	if err != nil {
+		return err
+	}
+	if core.SealedInside() {
+		log.LogAttrs(e.ctx, slog.LevelWarn, "webhook secrets are sealed with a key that is kept in the same database: set PONTE_SEAL_KEY on every node")
+	}
 	return server.Run(e.ctx, e.store, func(base string) {
-		demo, key, err := app.FirstRun(e.ctx, core)
+		var demo account.Account
+		var key string
+		var err error
+		if bank.Simulated { // a key on a screen is none for real money
+			demo, key, err = app.FirstRun(e.ctx, core)
+		}
 		if err != nil {
 			log.LogAttrs(e.ctx, slog.LevelError, "could not make the demo account", slog.String("error", err.Error()))
 		}

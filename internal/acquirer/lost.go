@@ -68,6 +68,15 @@ func (l *lostCharges) count(rt *route) int {
 	return n
 }
 
+// Abandon has a charge removed, after a while, that an acquirer made and nobody was shown.
+func (r *Router) Abandon(acquirer, txID string) {
+	for _, rt := range r.routes {
+		if rt.name == acquirer {
+			r.lost.add(rt, txID, r.clock.Now())
+		}
+	}
+}
+
 // Step removes one charge that an acquirer may have made without our knowing, as far as that can be had for a few tries:
 // its payer would see nothing of it, but operators would. did reports whether there was one.
 func (r *Router) Step(ctx context.Context) (did bool, err error) {

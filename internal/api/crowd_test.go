@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,7 @@ func TestPayoutCrowd(t *testing.T) {
 	crowd := func(t *testing.T, w *testkit.World, servers ...*testkit.Service) {
 		t.Helper()
 		s := servers[0]
-		a := payer(t, s, fmt.Sprint(enough*11), "rate_limit=100000")
+		a := payer(t, s, strconv.Itoa(enough*11), "rate_limit=100000")
 		var all sync.WaitGroup
 		var accepted, refused atomic.Int64
 		for i := range many {

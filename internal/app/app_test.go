@@ -140,7 +140,10 @@ func TestStarting(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, sqltest.SQLite(t))
 	a := s.Account(t, "shop")
-	s.Server = app.NewServer(s.Core, s.Bank, config.Serve{}, s.Logger)
+	var err error
+	if s.Server, err = app.NewServer(s.Core, s.Bank, config.Serve{}, s.Logger); err != nil {
+		t.Fatal(err)
+	}
 	server := httptest.NewServer(s.Server.Handler())
 	t.Cleanup(server.Close)
 	s.URL = server.URL

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,14 +94,26 @@ func openDriver(c *clock.Clock, a config.Acquirer) (acquirer.Acquirer, error) {
 	if err != nil {
 		return nil, err
 	}
+	var roots *x509.CertPool
+	if a.CA != "" {
+		if roots, err = readRoots(a.CA); err != nil {
+			return nil, err
+		}
+	}
 	switch a.Driver {
 	case "efi":
 		return efi.New(efi.Config{
-			Name: a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key, Certificate: certificate,
+			RootCAs: roots,
+			Name:    a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key, Certificate: certificate,
 			WebhookMTLS: a.CallbackCA != "",
 		}, c)
 	case "bcb":
+		body, ok := map[string]bcb.TokenBody{"": bcb.TokenForm, "form": bcb.TokenForm, "json": bcb.TokenJSON}[a.TokenBody]
+		if !ok {
+			return nil, fmt.Errorf("token_body %q: use form or json", a.TokenBody)
+		}
 		return bcb.New(bcb.Config{
+			TokenBody: body, RootCAs: roots, ReceiverName: a.ReceiverName, ReceiverCity: a.ReceiverCity,
 			Name: a.Name, BaseURL: a.BaseURL, TokenURL: a.TokenURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key,
 			Certificate: certificate,
 		}, c)
@@ -117,7 +130,7 @@ func readCertificate(a config.Acquirer) (c bcb.Certificate, err error) {
 		return c, err
 	}
 	if !bytes.Contains(content, []byte("-----BEGIN")) {
-		return bcb.Certificate{PKCS12: content}, nil
+		return bcb.Certificate{PKCS12: content, Password: a.CertificatePassword}, nil
 	}
 	c.CertPEM, c.KeyPEM = content, content
 	if a.CertificateKey != "" {
@@ -186,7 +199,7 @@ func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
 	if _, err := follow(ctx); err != nil {
 		return nil, err
 	}
-	b.steps = append(b.steps, loop{"simulator clock", 200 * time.Millisecond, follow})
+	b.steps = append(b.steps, loop{name: "simulator clock", every: 200 * time.Millisecond, step: follow, early: true})
 	return b, nil
 }
 
@@ -234,7 +247,7 @@ func (b *Bank) register(base string) loop {
 	for _, s := range b.senders {
 		waiting[s.Name] = callback.Path(s.Name, s.Secret)
 	}
-	return loop{"webhooks", 5 * time.Second, func(ctx context.Context) (bool, error) {
+	return loop{name: "webhooks", every: 5 * time.Second, step: func(ctx context.Context) (bool, error) {
 		var failed error
 		for name, path := range waiting {
 			at, ok := b.Router.Get(name)
@@ -310,7 +323,11 @@ func CancelCharge(ctx context.Context, core *Core, store config.Store, serve con
 	if err != nil {
 		return "", err
 	}
-	c, err := core.charges(bank, idempotency.New(core.DB, core.Clock, 0), log, nil).Cancel(ctx, public)
+	hooks, err := core.Webhooks(ctx)
+	if err != nil {
+		return "", err
+	}
+	c, err := core.charges(bank, idempotency.New(core.DB, core.Clock, 0), hooks, log, nil).Cancel(ctx, public)
 	return string(c.Status), err
 }
 
@@ -403,6 +420,21 @@ func CheckCrypto(ctx context.Context, core *Core, store config.Store, serve conf
 		list = append(list, Health{"rates " + s.Name(), err})
 	}
 	return list
+}
+
+// FindCharge returns a charge of any account by chg_... .
+func (c *Core) FindCharge(ctx context.Context, public string) (charge.Charge, error) {
+	return charge.New(charge.Services{DB: c.DB, Clock: c.Clock, Accounts: c.Accounts}).Find(ctx, public)
+}
+
+// ListUnmatched returns the payments that belong to no charge and wait to be looked at.
+func (c *Core) ListUnmatched(ctx context.Context) ([]charge.Unmatched, error) {
+	return charge.ListUnmatched(ctx, c.DB)
+}
+
+// DismissUnmatched notes why nothing more is to be done about a payment that belongs to no charge.
+func (c *Core) DismissUnmatched(ctx context.Context, endToEndID, why string) error {
+	return charge.DismissUnmatched(ctx, c.DB, endToEndID, why)
 }
 
 // CountUnmatched returns how many payments belong to no charge.

@@ -18,6 +18,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -25,7 +26,9 @@ import (
 	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/quote"
 	"github.com/ponte-pay/ponte/internal/schema"
+	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/webhook"
 	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
@@ -36,7 +39,10 @@ type Core struct {
 	IDs      *id.Generator
 	Ledger   *ledger.Ledger
 	Accounts *account.Service
+	Feed     *event.Feed
 
+	store   config.Store
+	ring    func(context.Context) (*seal.Ring, error)
 	release func() // lets another server have the database
 }
 
@@ -73,6 +79,8 @@ func Open(ctx context.Context, store config.Store, how Opening) (*Core, error) {
 		return nil, err
 	}
 	c.release = release
+	c.store = store
+	c.ring = c.keyring()
 	return c, nil
 }
 
@@ -120,6 +128,7 @@ func open(ctx context.Context, db *sqldb.DB, how Opening) (*Core, error) {
 		DB: db, Clock: c, IDs: ids,
 		Ledger:   ledger.New(db, ids, c),
 		Accounts: account.New(db, c, rand.Reader),
+		Feed:     event.NewFeed(db, c),
 	}, nil
 }
 
@@ -138,24 +147,25 @@ func (c *Core) ClockSkew(ctx context.Context) (time.Duration, error) {
 }
 
 // charges returns the service of charges at a bank.
-func (c *Core) charges(bank *Bank, once *idempotency.Engine, log *slog.Logger, heard func(string, charge.Verdict)) *charge.Service {
+func (c *Core) charges(bank *Bank, once *idempotency.Engine, hooks *webhook.Service, log *slog.Logger, heard func(string, charge.Verdict)) *charge.Service {
 	return charge.New(charge.Services{
-		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Ledger: c.Ledger, Accounts: c.Accounts, Once: once,
-		Router: bank.Router, Log: log, Render: api.RenderCharge, Heard: heard,
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Accounts: c.Accounts, Once: once,
+		Router: bank.Router, Log: log, Render: api.RenderCharge, Heard: heard, Events: event.NewLog(hooks), Postback: hooks.PermitPostback,
 	})
 }
 
 // payouts returns the service of payouts at a bank.
-func (c *Core) payouts(bank *Bank, once *idempotency.Engine, log *slog.Logger) *payout.Service {
+func (c *Core) payouts(bank *Bank, once *idempotency.Engine, hooks *webhook.Service, log *slog.Logger) *payout.Service {
 	return payout.New(payout.Services{
 		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Once: once, Router: bank.Router, Log: log, Render: api.RenderPayout,
+		Events: event.NewLog(hooks), Postback: hooks.PermitPostback,
 	})
 }
 
 // withdrawals returns the service of withdrawals at a provider.
-func (c *Core) withdrawals(at *Chain, once *idempotency.Engine, log *slog.Logger) *withdrawal.Service {
+func (c *Core) withdrawals(at *Chain, once *idempotency.Engine, hooks *webhook.Service, log *slog.Logger) *withdrawal.Service {
 	return withdrawal.New(withdrawal.Services{
-		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Once: once, Provider: at.Provider, CallbackURL: at.CallbackURL, Log: log,
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Once: once, Events: event.NewLog(hooks), Provider: at.Provider, CallbackURL: at.CallbackURL, Log: log,
 		Render: api.RenderCryptoPayout,
 	})
 }
@@ -163,22 +173,6 @@ func (c *Core) withdrawals(at *Chain, once *idempotency.Engine, log *slog.Logger
 // quotes returns the service of quotes at a provider.
 func (c *Core) quotes(at *Chain, log *slog.Logger) *quote.Service {
 	return &quote.Service{Provider: at.Provider, Rates: quote.NewRates(c.Clock, log, at.Sources...), IDs: c.IDs}
-}
-
-// Audit re-adds every account from its transfers, and holds what use cases know against them.
-func (c *Core) Audit(ctx context.Context) (ledger.AuditResult, error) {
-	result, err := ledger.Audit(ctx, c.DB)
-	if err != nil {
-		return result, err
-	}
-	for _, audit := range []func(context.Context, *sqldb.DB) ([]ledger.Problem, error){payout.Audit, withdrawal.Audit} {
-		more, err := audit(ctx, c.DB)
-		result.Problems = append(result.Problems, more...)
-		if err != nil {
-			return result, err
-		}
-	}
-	return result, nil
 }
 
 // ListDoubts returns the payouts of which nobody knows whether they were sent.

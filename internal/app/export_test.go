@@ -34,7 +34,7 @@ func CertificateFiles(cert, key string) func() (*tls.Certificate, error) {
 
 // Loop runs a step as the server runs its own.
 func Loop(ctx context.Context, c *clock.Clock, log *slog.Logger, step func(context.Context) (bool, error)) {
-	loop{"test", time.Hour, step}.run(ctx, c, log)
+	loop{name: "test", every: time.Hour, step: step}.run(ctx, c, log)
 }
 
 // CallbackPath returns where an acquirer's notifications arrive.

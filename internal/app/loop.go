@@ -16,7 +16,11 @@ import (
 type loop struct {
 	name  string
 	every time.Duration
+	early bool // it has to have been stepped before anything is served
 	step  func(ctx context.Context) (did bool, err error)
+
+	workers int             // that run it at once; 0 means one
+	wake    <-chan struct{} // ends a wait early; nil for none
 }
 
 // failureWait is how long a loop whose step failed waits at least.
@@ -43,7 +47,7 @@ func (l loop) run(ctx context.Context, c *clock.Clock, log *slog.Logger) {
 				continue
 			}
 		}
-		if c.Wait(ctx, wait) != nil {
+		if c.WaitOr(ctx, wait, l.wake) != nil {
 			return
 		}
 	}

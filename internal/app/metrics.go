@@ -16,6 +16,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/payout"
+	"github.com/ponte-pay/ponte/internal/webhook"
 	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
@@ -27,6 +28,8 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	notices  *prometheus.CounterVec
+	attempts *prometheus.CounterVec
+	firsts   prometheus.Histogram
 }
 
 func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
@@ -43,11 +46,18 @@ func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 	m.notices = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ponte_acquirer_notices_total", Help: "Notifications by acquirer and what became of them.",
 	}, []string{"acquirer", "what"})
+	m.attempts = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ponte_webhook_attempts_total", Help: "Attempts to deliver an event by how they went.",
+	}, []string{"outcome"})
+	m.firsts = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "ponte_webhook_first_attempt_seconds", Help: "Time between an event's commit and its first attempt.",
+		Buckets: []float64{.001, .005, .01, .05, .1, .25, .5, 1, 5, 30},
+	})
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
 	m.registry.MustRegister(
-		m.requests, m.seconds, m.notices,
+		m.requests, m.seconds, m.notices, m.attempts, m.firsts,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("ponte_ready", "1 while this node serves.", func() float64 {
@@ -154,6 +164,45 @@ func (m *metrics) notified(acquirer, what string) { m.notices.WithLabelValues(ac
 
 // heard counts what became of a notification.
 func (m *metrics) heard(acquirer string, v charge.Verdict) { m.notified(acquirer, string(v)) }
+
+// delivered counts an attempt to deliver an event.
+func (m *metrics) delivered(o webhook.Outcome) {
+	outcome := "failed"
+	switch {
+	case o.OK:
+		outcome = "delivered"
+	case o.Timeout:
+		outcome = "timeout"
+	}
+	m.attempts.WithLabelValues(outcome).Inc()
+	if o.First {
+		m.firsts.Observe(o.Waited.Seconds())
+	}
+}
+
+// watch adds what the service of webhooks knows.
+func (m *metrics) watch(s *webhook.Service) {
+	gauge := func(name, help string, value func(context.Context) (float64, error)) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
+			defer cancel()
+			v, err := value(ctx)
+			if err != nil {
+				return -1 // not known
+			}
+			return v
+		}))
+	}
+	gauge("ponte_webhook_lag_seconds", "How late the oldest delivery is that is due, of endpoints that keep up.",
+		func(ctx context.Context) (float64, error) { lag, err := s.Lag(ctx); return lag.Seconds(), err })
+	gauge("ponte_webhook_parked", "Deliveries that have failed for good, up to ten thousand.",
+		func(ctx context.Context) (float64, error) { n, err := s.CountParked(ctx); return float64(n), err })
+	gauge("ponte_webhook_failing_endpoints", "Endpoints that have failed for three days.",
+		func(ctx context.Context) (float64, error) {
+			list, err := s.FailingLong(ctx)
+			return float64(len(list)), err
+		})
+}
 
 // handler serves the admin listener.
 func (m *metrics) handler() http.Handler {

@@ -25,6 +25,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/ratelimit"
+	"github.com/ponte-pay/ponte/internal/webhook"
 )
 
 // Bounds of the HTTP server. Requests are small and answers come within 15 seconds.
@@ -48,12 +49,13 @@ type Server struct {
 	metrics *metrics
 	handler http.Handler
 	loops   []loop
+	hooks   *webhook.Service
 
 	underWay atomic.Int64 // requests that were let in before draining
 }
 
 // NewServer wires a server. Nothing runs yet.
-func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Server {
+func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*Server, error) {
 	s := &Server{core: core, bank: bank, config: serve, log: log}
 	s.node = node.New(core.DB, core.Clock, core.IDs.New())
 	s.metrics = newMetrics(core, bank, s.node)
@@ -64,8 +66,14 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Se
 		Ready: s.node.Ready, Spelling: api.Spelling, Observe: s.metrics.observe, Proxies: serve.TrustedProxy,
 	}
 	once := idempotency.New(core.DB, core.Clock, serve.KeyRetention)
-	charges, payouts := core.charges(bank, once, log, s.metrics.heard), core.payouts(bank, once, log)
-	withdrawals := core.withdrawals(bank.Chain, once, log)
+	hooks, err := core.webhooks(s.node, bank.Simulated, log, s.metrics.delivered)
+	if err != nil {
+		return nil, err
+	}
+	s.hooks = hooks
+	s.metrics.watch(hooks)
+	charges, payouts := core.charges(bank, once, hooks, log, s.metrics.heard), core.payouts(bank, once, hooks, log)
+	withdrawals := core.withdrawals(bank.Chain, once, hooks, log)
 	v1 := api.New(api.Services{
 		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
 		Chain: bank.Chain.Provider, Quotes: core.quotes(bank.Chain, log), Withdrawals: withdrawals,
@@ -83,24 +91,25 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Se
 		}
 	})))
 	s.loops = slices.Concat(bank.steps, []loop{
-		{"node", 500 * time.Millisecond, s.node.Step},
-		{"guard", 500 * time.Millisecond, guard.Step},
-		{"ratelimit", ratelimit.StepEvery, limiter.Step},
-		{"fold", 50 * time.Millisecond, core.Ledger.Step},
-		{"idempotency", time.Minute, once.Step},
-		{"locks", 5 * time.Second, func(ctx context.Context) (bool, error) { core.DB.ReleaseStale(ctx); return false, nil }},
-		{"hints", 20 * time.Millisecond, charges.FollowHints},
-		{"expiry", 500 * time.Millisecond, charges.Expire},
-		{"release", 500 * time.Millisecond, charges.Release},
-		{"reconciliation", time.Second, charges.Reconcile},
-		{"payout hints", 20 * time.Millisecond, payouts.FollowHints},
-		{"payout checks", 500 * time.Millisecond, payouts.CheckDue},
-		{"payout reconciliation", time.Second, payouts.Reconcile},
-		{"withdrawal hints", 20 * time.Millisecond, withdrawals.FollowHints},
-		{"withdrawal checks", 500 * time.Millisecond, withdrawals.CheckDue},
-		{"lost charges", 5 * time.Second, bank.Router.Step},
-	})
-	return s
+		{name: "node", every: 500 * time.Millisecond, step: s.node.Step, early: true},
+		{name: "endpoints", every: 400 * time.Millisecond, step: hooks.Refresh, early: true}, // before anything that writes events
+		{name: "guard", every: 500 * time.Millisecond, step: guard.Step, early: true},
+		{name: "ratelimit", every: ratelimit.StepEvery, step: limiter.Step, early: true},
+		{name: "fold", every: 50 * time.Millisecond, step: core.Ledger.Step},
+		{name: "idempotency", every: time.Minute, step: once.Step},
+		{name: "locks", every: 5 * time.Second, step: func(ctx context.Context) (bool, error) { core.DB.ReleaseStale(ctx); return false, nil }},
+		{name: "hints", every: 20 * time.Millisecond, step: charges.FollowHints},
+		{name: "expiry", every: 500 * time.Millisecond, step: charges.Expire},
+		{name: "release", every: 500 * time.Millisecond, step: charges.Release},
+		{name: "reconciliation", every: time.Second, step: charges.Reconcile},
+		{name: "payout hints", every: 20 * time.Millisecond, step: payouts.FollowHints},
+		{name: "payout checks", every: 500 * time.Millisecond, step: payouts.CheckDue},
+		{name: "payout reconciliation", every: time.Second, step: payouts.Reconcile},
+		{name: "withdrawal hints", every: 20 * time.Millisecond, step: withdrawals.FollowHints},
+		{name: "withdrawal checks", every: 500 * time.Millisecond, step: withdrawals.CheckDue},
+		{name: "lost charges", every: 5 * time.Second, step: bank.Router.Step},
+	}, webhookLoops(hooks))
+	return s, nil
 }
 
 // Reachable makes the server tell its acquirers where to send notifications: to its public URL, or to base when it has
@@ -109,6 +118,14 @@ func (s *Server) Reachable(base string) {
 	base = cmp.Or(strings.TrimSuffix(s.config.PublicURL, "/"), base)
 	s.bank.Chain.reachable(base)
 	s.loops = append(s.loops, s.bank.register(base))
+}
+
+// checkReachable refuses to tell real acquirers an address that only works here.
+func (s *Server) checkReachable() error {
+	if s.bank.Simulated || strings.HasPrefix(s.config.PublicURL, "https://") {
+		return nil
+	}
+	return errors.New("--public-url is missing: acquirers have to know at which https:// address they reach this server")
 }
 
 // Handler returns everything that the main listener serves. Tests use it without one.
@@ -146,21 +163,40 @@ func (s *Server) readiness() httpkit.Answer {
 	return httpkit.Answer{Status: http.StatusServiceUnavailable, Body: health{Status: "not ready", Reason: reason}}
 }
 
-// Step makes one step of every loop, in their order. It comes before the first request: until then the node is not
-// ready. What fails is logged, and tried again by [Server.Work].
+// Step makes one step of every loop, in their order, and has the workers do all that there is to do. Tests drive the
+// server with it. What fails is logged, and tried again by the next.
 func (s *Server) Step(ctx context.Context) {
 	for _, l := range s.loops {
-		if _, err := l.guarded(ctx); err != nil {
-			s.log.LogAttrs(ctx, slog.LevelWarn, "step failed", slog.String("loop", l.name), slog.String("error", err.Error()))
+		for s.step(ctx, l) && l.workers > 0 {
 		}
 	}
+}
+
+// prepare makes the steps before the first request without which none may be served: until then the node is not ready. None
+// of them asks an acquirer or a receiver. One that hangs must not keep the server from answering, and from being stopped.
+func (s *Server) prepare(ctx context.Context) {
+	for _, l := range s.loops {
+		if l.early {
+			s.step(ctx, l)
+		}
+	}
+}
+
+func (s *Server) step(ctx context.Context, l loop) (did bool) {
+	did, err := l.guarded(ctx)
+	if err != nil {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "step failed", slog.String("loop", l.name), slog.String("error", err.Error()))
+	}
+	return did && err == nil
 }
 
 // Work runs every loop until ctx ends.
 func (s *Server) Work(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, l := range s.loops {
-		running.Go(func() { l.run(ctx, s.core.Clock, s.log) })
+		for range max(1, l.workers) {
+			running.Go(func() { l.run(ctx, s.core.Clock, s.log) })
+		}
 	}
 	running.Wait()
 }
@@ -205,11 +241,14 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 		}
 		servers = append(servers, &server{s.http(inside.Handler()), netutil.LimitListener(controls, connectionsMax)})
 	}
+	if err := s.checkReachable(); err != nil {
+		return err
+	}
 	s.Reachable(base)
 	// The work ends after the requests that need it.
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
-	s.Step(work)
+	s.prepare(work)
 	var running sync.WaitGroup
 	running.Go(func() { s.Work(work) })
 	if inside := s.bank.inside; inside != nil {
@@ -253,7 +292,7 @@ func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), 
 	running.Wait()
 	leaving, cancelLeaving := context.WithTimeout(ctx, leaveTimeMax)
 	defer cancelLeaving()
-	if err := s.node.Leave(leaving); err != nil {
+	if err := errors.Join(s.hooks.Leave(leaving), s.node.Leave(leaving)); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "could not sign off", slog.String("error", err.Error()))
 	}
 }

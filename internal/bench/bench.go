@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	defer os.RemoveAll(folder)
 	r := &run{Options: o, folder: folder, report: Report{Machine: machine()}}
-	steps := []func(context.Context) error{r.liteCredits, r.postgres, r.serve}
+	steps := []func(context.Context) error{r.liteCredits, r.postgres, r.liteDeliveries, r.serve}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return r.report, err

@@ -78,7 +78,12 @@ func (r *run) moving(ctx context.Context, psql, url string, mix float64) error {
 	if err != nil {
 		return err
 	}
+	deliveries, err := createDatabase(ctx, psql, url, "deliveries")
+	if err != nil {
+		return err
+	}
 	for _, measure := range []func() error{
+		func() error { return r.deliveries(ctx, "PostgreSQL", deliveries) },
 		func() error { return r.creations(ctx, "PostgreSQL", charges, mix, chargesPostgresMin) },
 		func() error { return r.creations(ctx, "SQLite", "", mix, chargesSQLiteMin) },
 		func() error { return r.payouts(ctx, "PostgreSQL", payouts, mix, payoutsRatioMin) },

@@ -126,15 +126,19 @@ func (h *Handler) pass(name string, n *notice) string {
 	if !known {
 		n.EndToEndID = ""
 	}
-	var ok bool
+	// What is no name of ours is not kept: it may be long, and says nothing.
+	if !pix.IsTxID(n.TxID) {
+		n.TxID = ""
+	}
+	payout, ok := n.payout(), false
 	switch {
-	case n.payout() != "" || (n.Type == typePayout && known):
-		ok = h.to.Payout(name, n.EndToEndID, n.payout())
+	case payout != "" || (known && string(n.Type) == typePayout):
+		ok = h.to.Payout(name, n.EndToEndID, payout)
 	case !known:
 		return "unreadable"
 	default:
 		ok = h.to.Charge(name, n.EndToEndID, n.TxID)
-		if n.TxID == "" && len(n.Returns) > 0 {
+		if n.TxID == "" && n.hasReturns() {
 			ok = h.to.Payout(name, n.EndToEndID, "") && ok
 		}
 	}
@@ -163,21 +167,33 @@ func (s Sender) isShown(connection *tls.ConnectionState) bool {
 }
 
 // typePayout is what a notification says of money that we sent.
-const typePayout = "SOLICITACAO"
+const typePayout = `"SOLICITACAO"`
 
 // notice is what is read of a notification. Everything else is asked for.
 type notice struct {
-	EndToEndID string            `json:"endToEndId"`
-	TxID       string            `json:"txid"`
-	Type       string            `json:"tipo"`
-	Returns    []json.RawMessage `json:"devolucoes"`
-	Extras     struct {
-		Payout string `json:"idEnvio"`
-	} `json:"gnExtras"`
+	EndToEndID string          `json:"endToEndId"`
+	TxID       string          `json:"txid"`
+	Type       json.RawMessage `json:"tipo"`
+	Returns    json.RawMessage `json:"devolucoes"`
+	Extras     json.RawMessage `json:"gnExtras"`
 }
 
-// payout returns the name that a payout was sent under, or "".
-func (n *notice) payout() string { return n.Extras.Payout }
+// payout returns the name that a payout was sent under, or "" when it tells none that we could have chosen.
+func (n *notice) payout() string {
+	var extras struct {
+		Name string `json:"idEnvio"`
+	}
+	if json.Unmarshal(n.Extras, &extras) != nil || !pix.IsTxID(extras.Name) { // an id's rule is a txid's
+		return ""
+	}
+	return extras.Name
+}
+
+// hasReturns reports whether it tells of money that went back.
+func (n *notice) hasReturns() bool {
+	var list []json.RawMessage
+	return json.Unmarshal(n.Returns, &list) == nil && len(list) > 0
+}
 
 func read(body []byte) ([]notice, error) {
 	var n struct {

@@ -12,7 +12,8 @@ const searchPagesMax = 20
 // provider's list. It is how a payment is found whose creation had an unknown outcome: none proves nothing while the
 // creation may still be on the way, and two are possible when it was asked for twice.
 //
-// It fails when the list was too long to be read to its end, or held payments that make no sense.
+// It fails when the list was too long to be read to its end, or held payments that make no sense. Each page is a call of its
+// own: who has less time than that says so by ctx.
 func FindPayments(ctx context.Context, p Provider, s Search) ([]Payment, error) {
 	var found []Payment
 	known := map[string]bool{}

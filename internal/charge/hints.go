@@ -29,7 +29,7 @@ const (
 	Settled     Verdict = "settled"      // it paid its charge
 	Duplicate   Verdict = "duplicate"    // it was credited before
 	WrongAmount Verdict = "wrong_amount" // it was credited, and is not what the charge asked for
-	Foreign     Verdict = "foreign"      // it is not for this acquirer, this key or any charge of ours: listed, if it exists
+	Foreign     Verdict = "foreign"      // it is not for this acquirer, this key, the charge it names or any of ours
 	Unknown     Verdict = "unknown"      // its acquirer knows of no such payment: forged
 )
 
@@ -73,7 +73,7 @@ func (s *Service) judge(ctx context.Context, h hint) (Verdict, error) {
 	if err != nil {
 		return "", err
 	}
-	return Foreign, s.match(ctx, h.acquirer, &p)
+	return s.match(ctx, h.acquirer, &p)
 }
 
 // byTxID returns the charge that an acquirer knows by a txid, or [sqldb.ErrNoRows]. The case does not matter.

@@ -205,3 +205,62 @@ func TestMovedMeanwhile(t *testing.T) {
 		n.audit()
 	})
 }
+
+// poison is an acquirer that can never show one of its charges.
+type poison struct {
+	acquirer.Acquirer
+	txid *string
+}
+
+func (p poison) GetCharge(ctx context.Context, txid string) (acquirer.Charge, error) {
+	if txid == *p.txid {
+		return acquirer.Charge{}, &acquirer.Error{Acquirer: p.Name(), Operation: "charge.get", Class: acquirer.Protocol, Message: "nonsense"}
+	}
+	return p.Acquirer.GetCharge(ctx, txid)
+}
+
+// A payment that can never be followed does not keep later ones from being found, and is listed.
+func TestPoisonedList(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		txid := ""
+		n := newWorld(t).node(db, func(at acquirer.Acquirer) acquirer.Acquirer { return poison{at, &txid} })
+		a := n.account()
+		bad := n.create(a, 1000)
+		txid = bad.TxID
+		lost := n.pay(bad.TxID, 1000)
+		for range 3 {
+			good := n.create(a, 1000)
+			n.advance(2 * time.Hour)
+			_, _ = n.Expire(t.Context())
+			n.pay(good.TxID, 1000) // late, and nobody is told
+			for range 5 {
+				n.advance(30 * time.Minute)
+				_, _ = n.Reconcile(t.Context()) // fails as long as it is tried
+			}
+			if now := n.stored(good); now.Status != charge.Paid {
+				t.Errorf("another charge is %s", now.Status)
+			}
+		}
+		list, err := charge.ListUnmatched(t.Context(), n.db)
+		if err != nil || len(list) != 1 || list[0].EndToEndID != lost {
+			t.Errorf("unmatched %+v: %v", list, err)
+		}
+	})
+}
+
+// What is told of a payment without its charge's name is judged all the same.
+func TestVerdictWithoutTxID(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		n := newWorld(t).node(db)
+		var got []charge.Verdict
+		n.Heard = func(_ string, v charge.Verdict) { got = append(got, v) }
+		c := n.create(n.account(), 1000)
+		n.Hint("alpha", n.pay(c.TxID, 1000), "")
+		n.step(n.FollowHints)
+		if n.stored(c).Status != charge.Paid || len(got) != 1 || got[0] != charge.Settled {
+			t.Errorf("%s, counted as %v", n.stored(c).Status, got)
+		}
+	})
+}

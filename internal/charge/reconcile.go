@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -17,21 +18,15 @@ const unmatchedMax = 500 // that are listed
 // Reconcile reads each acquirer's list of payments since the last time and settles what is unknown here.
 func (s *Service) Reconcile(ctx context.Context) (did bool, err error) {
 	lists := inquiry.Lists{DB: s.DB, Clock: s.Clock}
-	var silent inquiry.Silence
-	for _, health := range s.Router.Health() {
-		at, _ := s.Router.Get(health.Acquirer)
-		for _, age := range inquiry.Passes {
-			more, readErr := lists.Step(ctx, inquiry.List{
-				Name: at.Name(), Age: age,
-				Read: func(ctx context.Context, w acquirer.Window) (inquiry.Read, error) { return s.readPage(ctx, at, w) },
-			})
-			did, err = did || more, errors.Join(err, readErr)
-			if silent.Note(at.Name(), readErr) {
-				break
-			}
-		}
-	}
-	return did && err == nil, err
+	return lists.Reconcile(ctx, s.Router.Health(), func(acquirer string) (list inquiry.List, ok bool) {
+		at, ok := s.Router.Get(acquirer)
+		return inquiry.List{Name: acquirer, Read: s.reader(at)}, ok
+	})
+}
+
+// reader returns how a page of an acquirer's list is read.
+func (s *Service) reader(at acquirer.Acquirer) func(context.Context, acquirer.Window) (inquiry.Read, error) {
+	return func(ctx context.Context, w acquirer.Window) (inquiry.Read, error) { return s.readPage(ctx, at, w) }
 }
 
 // readPage settles what a page lists. What fails keeps nothing else from being settled.
@@ -44,7 +39,15 @@ func (s *Service) readPage(ctx context.Context, at acquirer.Acquirer, w acquirer
 		s.Log.LogAttrs(ctx, slog.LevelError, "acquirer lists payments that make no sense",
 			slog.String("acquirer", at.Name()), slog.Int("payments", page.Unreadable), slog.Time("from", w.From), slog.Time("to", w.To))
 	}
-	failed := inquiry.Each(page.Payments, func(p *acquirer.Payment) error { return s.match(ctx, at.Name(), p) })
+	failed := inquiry.Each(page.Payments, func(p *acquirer.Payment) error {
+		_, err := s.match(ctx, at.Name(), p)
+		if err == nil || !s.stuck.IsOver(settledName(at.Name(), p), err, s.Clock.Now()) {
+			return err
+		}
+		s.Log.LogAttrs(ctx, slog.LevelError, "a payment cannot be followed", slog.String("acquirer", at.Name()),
+			slog.String("end_to_end_id", p.EndToEndID), slog.String("error", err.Error()))
+		return s.unmatched(ctx, at.Name(), p, "it could not be followed: its charge must be looked at")
+	})
 	return inquiry.Read{Next: page.Next, Unfollowed: failed}, nil
 }
 
@@ -55,26 +58,25 @@ func (s *Service) list(ctx context.Context, at acquirer.Acquirer, w acquirer.Win
 }
 
 // match settles a payment that an acquirer has, or lists it as nobody's.
-func (s *Service) match(ctx context.Context, name string, p *acquirer.Payment) error {
+func (s *Service) match(ctx context.Context, name string, p *acquirer.Payment) (Verdict, error) {
 	if s.settled.Has(settledName(name, p)) {
-		return nil
+		return Duplicate, nil
 	}
 	c, err := s.byTxID(ctx, p.TxID)
 	switch {
 	case errors.Is(err, sqldb.ErrNoRows):
-		return s.unmatched(ctx, name, p, "it names no charge of ours")
+		return Foreign, s.unmatched(ctx, name, p, "it names no charge of ours")
 	case err != nil:
-		return err
+		return "", err
 	case c.Acquirer != name:
-		return s.unmatched(ctx, name, p, "its charge is at another acquirer")
+		return Foreign, s.unmatched(ctx, name, p, "its charge is at another acquirer")
 	}
 	if _, returned := returnedOf(p); c.EndToEndID == p.EndToEndID && c.Refunded == returned {
 		s.settled.Add(settledName(name, p))
-		return nil
+		return Duplicate, nil
 	}
 	// Its charge knows the key that it must have been paid to.
-	_, err = s.look(ctx, &c, p.EndToEndID)
-	return err
+	return s.look(ctx, &c, p.EndToEndID)
 }
 
 // settledName names a payment as far as it has come.
@@ -111,7 +113,18 @@ type Unmatched struct {
 	Reason     string
 }
 
-// ListUnmatched returns the payments that were found last and belong to no charge.
+// ErrNoUnmatched is returned for a payment that does not wait to be looked at.
+var ErrNoUnmatched = fault.New(fault.NotFound, "", "no such payment waits to be looked at")
+
+// DismissUnmatched notes why nothing more is to be done about a payment that belongs to no charge.
+func DismissUnmatched(ctx context.Context, db *sqldb.DB, endToEndID, why string) error {
+	return db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Guard(ctx, ErrNoUnmatched, dismissUnmatched, why, endToEndID)
+		return nil
+	})
+}
+
+// ListUnmatched returns the payments that were found last, belong to no charge and wait to be looked at.
 func ListUnmatched(ctx context.Context, q sqldb.Querier) ([]Unmatched, error) {
 	return sqldb.All(ctx, q, func(r sqldb.Row) (u Unmatched, err error) {
 		var amount, paidAt, foundAt int64

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -29,14 +28,15 @@ type Services struct {
 	DB       *sqldb.DB
 	Clock    *clock.Clock
 	IDs      *id.Generator
-	Random   io.Reader
 	Ledger   *ledger.Ledger
 	Accounts *account.Service
 	Once     *idempotency.Engine
 	Router   *acquirer.Router
+	Events   *event.Log
 	Log      *slog.Logger
 	Render   func(*Charge) ([]byte, error) // the charge as an event shows it
-
+	// Postback refuses a URL that is not an active endpoint of the account; "" is none.
+	Postback func(ctx context.Context, account id.Account, url string) error
 	// Heard is told what became of each notification; nil for nobody.
 	Heard func(acquirer string, v Verdict)
 }
@@ -45,6 +45,7 @@ type Services struct {
 type Service struct {
 	Services
 	looks   inquiry.Looks        // questions to acquirers
+	stuck   inquiry.Stuck        // payments that cannot be followed
 	settled inquiry.Memory       // payments that need no second look
 	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
 
@@ -74,8 +75,6 @@ type Request struct {
 	PostbackURL   string
 	Split         account.Split
 }
-
-var errPostback = fault.New(fault.Invalid, "postback_url_not_registered", "postback_url must be the URL of an active webhook endpoint of the account")
 
 // Create makes the charge, or returns the one that its key or its external_id made before.
 func (s *Service) Create(ctx context.Context, r Request) (Charge, idempotency.Outcome, error) {
@@ -111,11 +110,14 @@ func (s *Service) claimed(ctx context.Context, r *Request) (found idempotency.Fo
 func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Claim) (Charge, error) {
 	settings := r.Account.Settings
 	for _, err := range []error{
-		settings.Permit(account.CreateCharge), settings.PermitSplit(r.Split), settings.PermitBRL(r.Amount), permitPostback(r.PostbackURL),
+		settings.Permit(account.CreateCharge), settings.PermitSplit(r.Split), settings.PermitBRL(r.Amount),
 	} {
 		if err != nil {
 			return Charge{}, err
 		}
+	}
+	if err := s.Postback(ctx, r.Account.ID, r.PostbackURL); err != nil {
+		return Charge{}, err
 	}
 	// The acquirer's name for it is made before the call, its own identifier inside the transaction: identifiers order
 	// lists, and one that waited for an acquirer would appear behind what a reader has already passed.
@@ -136,7 +138,11 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 		Description: r.Description, PayerName: r.PayerName, PayerDocument: r.PayerDocument, PostbackURL: r.PostbackURL,
 		Acquirer: made.Acquirer, Routing: routing, CopyPaste: made.Charge.CopyPaste, key: r.Key, hash: r.Hash,
 	}
-	return s.store(ctx, c, r.ExpiresIn, claim)
+	kept, err := s.store(ctx, c, r.ExpiresIn, claim)
+	if err != nil && !errors.Is(err, sqldb.ErrCommitUnknown) {
+		s.Router.Abandon(made.Acquirer, txid) // nobody was shown it
+	}
+	return kept, err
 }
 
 // describe tells operators why a charge is where it is.
@@ -160,14 +166,6 @@ func describe(attempts []acquirer.Attempt) (string, error) {
 	return string(b), err
 }
 
-// permitPostback refuses every postback_url: no account has an endpoint yet.
-func permitPostback(url string) error {
-	if url != "" {
-		return errPostback
-	}
-	return nil
-}
-
 // store writes the charge and its event in one round trip.
 func (s *Service) store(ctx context.Context, c Charge, expiresIn time.Duration, claim idempotency.Claim) (Charge, error) {
 	var created id.ID
@@ -184,8 +182,9 @@ func (s *Service) store(ctx context.Context, c Charge, expiresIn time.Duration, 
 			tx.Queue(ctx, unbindKey, int64(c.Account), c.key, id.First(claim.UnbindBefore))
 		}
 		c.insert(ctx, tx)
-		event.Write(ctx, tx, event.Event{Account: c.Account, ID: created, Type: event.ChargeCreated, Data: data})
-		return nil
+		return s.Events.Write(ctx, tx, event.Event{
+			Account: c.Account, ID: created, Type: event.ChargeCreated, Ref: c.ID, Data: data, Postback: c.PostbackURL,
+		})
 	})
 	if !errors.Is(err, sqldb.ErrConflict) {
 		return c, err
@@ -289,11 +288,7 @@ var ErrNotPending = fault.New(fault.Conflict, "charge_not_pending", "only a pend
 
 // Cancel removes a pending charge at its acquirer and then here. A payment that came first wins.
 func (s *Service) Cancel(ctx context.Context, public string) (Charge, error) {
-	x, err := prefix.Parse(public)
-	if err != nil {
-		return Charge{}, ErrNotFound
-	}
-	c, err := s.findAnywhere(ctx, x)
+	c, err := s.Find(ctx, public)
 	if err != nil {
 		return Charge{}, err
 	}
@@ -314,6 +309,15 @@ func (s *Service) Cancel(ctx context.Context, public string) (Charge, error) {
 		err = removeErr
 	}
 	return now, err
+}
+
+// Find returns a charge of any account by chg_... .
+func (s *Service) Find(ctx context.Context, public string) (Charge, error) {
+	x, err := prefix.Parse(public)
+	if err != nil {
+		return Charge{}, ErrNotFound
+	}
+	return s.findAnywhere(ctx, x)
 }
 
 // findAnywhere looks for a charge in one account after the other: an operator does not have to know whose it is.

@@ -515,6 +515,17 @@ func TestUnmatched(t *testing.T) {
 		if count, err := charge.CountUnmatched(ctx, n.db); err != nil || count != int64(len(want)) {
 			t.Errorf("%d unmatched: %v", count, err)
 		}
+		// What an operator has dealt with is not listed again, although the acquirer still shows it.
+		if err := charge.DismissUnmatched(ctx, n.db, list[0].EndToEndID, "given back by hand"); err != nil {
+			t.Error(err)
+		}
+		if err := charge.DismissUnmatched(ctx, n.db, list[0].EndToEndID, "twice"); !errors.Is(err, charge.ErrNoUnmatched) {
+			t.Errorf("dismissed again: %v", err)
+		}
+		n.reconcile()
+		if count, err := charge.CountUnmatched(ctx, n.db); err != nil || count != int64(len(want)-1) {
+			t.Errorf("%d unmatched: %v", count, err)
+		}
 		if now := n.stored(c); now.EndToEndID != own || n.balance(a.ID).Available != 1000 {
 			t.Errorf("%s paid by %s", now.Status, now.EndToEndID)
 		}

@@ -301,7 +301,12 @@ func (s *Service) apply(ctx context.Context, c *Charge, on trigger, write func(c
 			if err != nil {
 				return err
 			}
-			event.Write(ctx, tx.Tx, event.Event{Account: c.Account, ID: s.IDs.New(), Type: r.emits, Data: data})
+			err = s.Events.Write(ctx, tx.Tx, event.Event{
+				Account: c.Account, ID: s.IDs.New(), Type: r.emits, Ref: c.ID, Data: data, Postback: c.PostbackURL,
+			})
+			if err != nil {
+				return err
+			}
 		}
 		return write(ctx, tx, r)
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -51,10 +52,20 @@ WHERE account_id = $6 AND id = $7 AND status = $8`
 ORDER BY expires_at LIMIT $3`
 	findReleased = `SELECT ` + columns + ` FROM charge WHERE release_at IS NOT NULL AND release_at <= $1 ORDER BY release_at LIMIT $2`
 
+	// What the audit asks of charges from an identifier on: those that lack an event, and events that no charge explains.
+	listUncreated = `SELECT c.id FROM charge c WHERE c.account_id = $1 AND c.id > $2 AND NOT EXISTS
+(SELECT 1 FROM event e WHERE e.account_id = c.account_id AND e.ref = c.id AND e.type = 'charge.created') LIMIT $3`
+	listUnpaid = `SELECT c.id FROM charge c WHERE c.account_id = $1 AND c.id > $2 AND c.paid_at IS NOT NULL AND NOT EXISTS
+(SELECT 1 FROM event e WHERE e.account_id = c.account_id AND e.ref = c.id AND e.type = 'charge.paid') LIMIT $3`
+	listUnexplained = `SELECT e.id FROM event e WHERE e.account_id = $1 AND e.id > $2 AND e.type IN ('charge.created', 'charge.paid') AND NOT EXISTS
+(SELECT 1 FROM charge c WHERE c.account_id = e.account_id AND c.id = e.ref AND (e.type = 'charge.created' OR c.paid_at IS NOT NULL)) LIMIT $3`
+
 	insertUnmatched = `INSERT INTO unmatched (acquirer, end_to_end_id, txid, amount, paid_at, found_at, reason)
 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (acquirer, end_to_end_id) DO NOTHING`
-	listUnmatched  = `SELECT acquirer, end_to_end_id, COALESCE(txid, ''), amount, paid_at, found_at, reason FROM unmatched ORDER BY found_at DESC LIMIT $1`
-	countUnmatched = `SELECT COUNT(*) FROM unmatched`
+	listUnmatched = `SELECT acquirer, end_to_end_id, COALESCE(txid, ''), amount, paid_at, found_at, reason
+FROM unmatched WHERE dismissed IS NULL ORDER BY found_at DESC LIMIT $1`
+	countUnmatched   = `SELECT COUNT(*) FROM unmatched WHERE dismissed IS NULL`
+	dismissUnmatched = `UPDATE unmatched SET dismissed = $1 WHERE end_to_end_id = $2 AND dismissed IS NULL`
 )
 
 func scanCharge(r sqldb.Row) (Charge, error) {
@@ -105,6 +116,31 @@ func (c *Charge) insert(ctx context.Context, tx *sqldb.Tx) {
 // CountUnmatched returns how many payments belong to no charge.
 func CountUnmatched(ctx context.Context, q sqldb.Querier) (int64, error) {
 	return sqldb.One(ctx, q, sqldb.Scalar[int64], countUnmatched)
+}
+
+const auditMax = 100 // of each kind, of one account
+
+// AuditEvents returns what does not fit between an account's charges and their events, for charges made after border. That
+// no transition has two events is the database's doing.
+func AuditEvents(ctx context.Context, q sqldb.Querier, account id.Account, border id.ID) (problems []string, err error) {
+	for _, look := range []struct {
+		sql    string
+		prefix id.Prefix
+		what   string
+	}{
+		{listUncreated, prefix, "has no event charge.created"},
+		{listUnpaid, prefix, "is paid and has no event charge.paid"},
+		{listUnexplained, event.Prefix, "belongs to no charge that it could have happened to"},
+	} {
+		found, err := sqldb.All(ctx, q, sqldb.Scalar[id.ID], look.sql, int64(account), border, auditMax)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range found {
+			problems = append(problems, look.prefix.Format(x)+" "+look.what)
+		}
+	}
+	return problems, nil
 }
 
 // Before returns an account's charges below an identifier, newest first.

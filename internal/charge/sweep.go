@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -19,19 +20,23 @@ const (
 	expiryGrace = 10 * time.Minute // of silence by its acquirer, then a charge expires unasked
 )
 
-// Expire ends charges whose time is over, after a last question to their acquirer. It goes acquirer by acquirer, so that
+// Expire ends charges whose time is over, after a last question to their acquirer. Each acquirer is asked apart, so that
 // one that does not answer keeps only its own charges waiting; after a grace they expire without an answer, and a payment
 // that is found later still counts.
 func (s *Service) Expire(ctx context.Context) (did bool, err error) {
 	now := s.Clock.Now()
 	var silent inquiry.Silence
-	for _, at := range s.Router.Health() {
-		more, stepErr := s.expire(ctx, dueCharges{before: now, acquirer: at.Acquirer}, &silent)
-		did, err = did || more, errors.Join(err, stepErr)
-	}
+	var some atomic.Bool
+	err = inquiry.Each(s.Router.Health(), func(at *acquirer.Health) error {
+		more, err := s.expire(ctx, dueCharges{before: now, acquirer: at.Acquirer}, &silent)
+		if more {
+			some.Store(true)
+		}
+		return err
+	})
 	more, stepErr := s.expire(ctx, dueCharges{before: now.Add(-expiryGrace), overdue: true}, &silent)
 	err = errors.Join(err, stepErr)
-	return (did || more) && err == nil, err
+	return (some.Load() || more) && err == nil, err
 }
 
 // dueCharges are charges whose time was over at a moment.
@@ -103,14 +108,16 @@ func (s *Service) release(ctx context.Context, due []Charge) error {
 		}
 		return tx.Post(ctx, posts...)
 	})
-	if err == nil || (!errors.Is(err, errMoved) && !errors.Is(err, sqldb.ErrConflict)) {
+	taken := errors.Is(err, errMoved) || errors.Is(err, sqldb.ErrConflict) // somebody else has released one of them
+	_, short := errors.AsType[*ledger.InsufficientError](err)              // one of them waits for more than is there
+	switch {
+	case err == nil, taken && len(due) == 1:
+		return nil
+	case len(due) == 1, !taken && !short:
 		return err
 	}
-	if len(due) == 1 {
-		return nil // released
-	}
 	err = nil
-	for i := range due { // somebody else has released one of them
+	for i := range due {
 		err = errors.Join(err, s.release(ctx, due[i:i+1]))
 	}
 	return err

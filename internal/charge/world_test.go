@@ -18,6 +18,8 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer/bcb"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/event"
+	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -182,12 +184,18 @@ func (w *world) node(db *sqldb.DB, lenses ...func(acquirer.Acquirer) acquirer.Ac
 	books := ledger.New(db, ids, w.clock)
 	n := &node{world: w, db: db, router: router, ledger: books}
 	n.Service = charge.New(charge.Services{
-		DB: db, Clock: w.clock, IDs: ids, Random: rand.Reader, Ledger: books, Accounts: account.New(db, w.clock, rand.Reader),
-		Once: idempotency.New(db, w.clock, 0), Router: router, Log: slog.New(slog.DiscardHandler),
+		DB: db, Clock: w.clock, IDs: ids, Ledger: books, Accounts: account.New(db, w.clock, rand.Reader),
+		Once: idempotency.New(db, w.clock, 0), Router: router, Events: event.NewLog(nil), Log: slog.New(slog.DiscardHandler),
 		Render: func(c *charge.Charge) ([]byte, error) {
 			return fmt.Appendf(nil, `{"status":%q,"end_to_end_id":%q}`, c.Status, c.EndToEndID), nil
 		},
 	})
+	n.Postback = func(_ context.Context, _ id.Account, url string) error {
+		if url != "" {
+			return fault.New(fault.Invalid, "postback_url_not_registered", "no endpoint")
+		}
+		return nil
+	}
 	// The lists of payments begin with the first look.
 	n.step(n.Reconcile)
 	return n

@@ -57,7 +57,10 @@ func (c *Clock) Raise(offset time.Duration) {
 }
 
 // Wait returns after d of real time, when business time was moved, or with ctx's error.
-func (c *Clock) Wait(ctx context.Context, d time.Duration) error {
+func (c *Clock) Wait(ctx context.Context, d time.Duration) error { return c.WaitOr(ctx, d, nil) }
+
+// WaitOr is Wait that also returns when wake gives something.
+func (c *Clock) WaitOr(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	c.mu.Lock()
 	moved := c.moved
 	c.mu.Unlock()
@@ -67,6 +70,7 @@ func (c *Clock) Wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-moved:
+	case <-wake:
 	case <-timer.C:
 	}
 	return nil

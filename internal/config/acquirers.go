@@ -25,9 +25,17 @@ type Acquirer struct {
 	Key              string `yaml:"key"`
 	Certificate      string `yaml:"certificate"`     // PEM or PKCS#12
 	CertificateKey   string `yaml:"certificate_key"` // PEM
-	CallbackCA       string `yaml:"callback_ca"`     // PEM; who vouches for the certificate that notifications must show
-	Priority         int    `yaml:"priority"`
-	Weight           int    `yaml:"weight"`
+	CA               string `yaml:"ca"`              // PEM; who vouches for the acquirer's certificate; "" means whom the system trusts
+	TokenBody        string `yaml:"token_body"`      // form or json; "" means form
+	ReceiverName     string `yaml:"receiver_name"`   // who is paid, for codes of charges whose acquirer sends none
+	ReceiverCity     string `yaml:"receiver_city"`
+
+	CertificatePassword     string `yaml:"certificate_password"` // of a PKCS#12 file
+	CertificatePasswordFile string `yaml:"certificate_password_file"`
+
+	CallbackCA string `yaml:"callback_ca"` // PEM; who vouches for the certificate that notifications must show
+	Priority   int    `yaml:"priority"`
+	Weight     int    `yaml:"weight"`
 }
 
 // Acquirers returns the acquirers of the settings file; none means that the simulators stand in for them.
@@ -50,13 +58,25 @@ func (s Store) Acquirers() ([]Acquirer, error) {
 	}
 	for i := range file.Acquirers {
 		a := &file.Acquirers[i]
-		if a.ClientSecretFile != "" {
-			secret, err := readBounded(a.ClientSecretFile)
-			if err != nil {
-				return nil, fmt.Errorf("--config %s: acquirer %s: %w", s.Config, a.Name, err)
-			}
-			a.ClientSecret = strings.TrimRight(string(secret), "\r\n")
+		if err := errors.Join(
+			secretFrom(&a.ClientSecret, a.ClientSecretFile, "client_secret"),
+			secretFrom(&a.CertificatePassword, a.CertificatePasswordFile, "certificate_password"),
+		); err != nil {
+			return nil, fmt.Errorf("--config %s: acquirer %s: %w", s.Config, a.Name, err)
 		}
 	}
 	return file.Acquirers, nil
+}
+
+// secretFrom fills a secret from the file that was given instead of it; "" for none.
+func secretFrom(secret *string, file, name string) error {
+	switch {
+	case file == "":
+		return nil
+	case *secret != "":
+		return fmt.Errorf("%s and %s_file exclude each other", name, name)
+	}
+	content, err := readBounded(file)
+	*secret = strings.TrimRight(string(content), "\r\n")
+	return err
 }

@@ -20,6 +20,7 @@ type Store struct {
 	Database string `help:"sqlite:PATH or postgres://USER@HOST/NAME. Default: sqlite under --data." placeholder:"URL" env:"PONTE_DATABASE"`
 	Data     string `help:"Folder for everything that is kept in files." default:"./ponte-data" type:"path" env:"PONTE_DATA"`
 	Config   string `help:"YAML file with the same names as the flags." placeholder:"FILE" type:"path" env:"PONTE_CONFIG"`
+	SealKey  string `help:"32 bytes in base64 or hex that seal secrets at rest. Default: a file beside the SQLite database." placeholder:"KEY" env:"PONTE_SEAL_KEY"`
 }
 
 // URL returns the database's address.
@@ -77,7 +78,7 @@ type Serve struct {
 
 	TrustedProxy []netip.Prefix `help:"Networks of the TLS proxies in front; only their X-Forwarded-* count." placeholder:"CIDR" env:"PONTE_TRUSTED_PROXY"`
 
-	PublicURL string `name:"public-url" help:"Where acquirers reach this server. Default: where it listens." placeholder:"URL" env:"PONTE_PUBLIC_URL"`
+	PublicURL string `name:"public-url" help:"Where acquirers reach this server; needed with real ones. Default: where it listens." placeholder:"URL" env:"PONTE_PUBLIC_URL"`
 
 	Simulator       string `help:"Use the ponte simulator that runs at this URL instead of one inside." placeholder:"URL" env:"PONTE_SIMULATOR"`
 	SimulatorListen string `help:"Address of the simulator inside, its page and its controls." default:"127.0.0.1:8090" placeholder:"HOST:PORT" env:"PONTE_SIMULATOR_LISTEN"`
@@ -110,6 +111,8 @@ func (s Serve) Validate() error {
 		return fmt.Errorf("--listen %q: want HOST:PORT, such as 127.0.0.1:8080", s.Listen)
 	}
 	switch {
+	case !isBaseURL(s.PublicURL):
+		return fmt.Errorf("--public-url %q: want a URL such as https://pay.example.com", s.PublicURL)
 	case (s.TLSCert == "") != (s.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key go together")
 	case s.TLSCert != "" && len(s.ACMEDomain) > 0:
@@ -135,6 +138,12 @@ func (s Serve) Validate() error {
 		}
 	}
 	return nil
+}
+
+// isBaseURL reports whether text is the beginning of URLs; "" is none, and will do.
+func isBaseURL(text string) bool {
+	u, err := url.Parse(text)
+	return text == "" || (err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "")
 }
 
 // isLoopback reports whether host can only be reached from this machine.

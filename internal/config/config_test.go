@@ -287,3 +287,21 @@ func TestRedacted(t *testing.T) {
 		}
 	}
 }
+
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	if w, err := (config.Store{}).Webhooks(); err != nil || w.Timeout != 0 || w.RetryWaits != nil {
+		t.Errorf("without a file: %+v %v", w, err)
+	}
+	c := mustParse(t, "serve", "--config", file(t, "listen: 127.0.0.1:1\nwebhooks:\n  timeout: 200ms\n  retry_waits: [1s, 2m]\n  keep: 48h\n  allow_networks: [10.0.0.0/8]\n"))
+	w, err := c.Webhooks()
+	if err != nil || w.Timeout != 200*time.Millisecond || !slices.Equal(w.RetryWaits, []time.Duration{time.Second, 2 * time.Minute}) ||
+		w.Keep != 48*time.Hour || !slices.Equal(w.AllowNetworks, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}) {
+		t.Errorf("%+v %v", w, err)
+	}
+	for _, text := range []string{"timeout: 1ms", "timeout: 2m", "retry_waits: [-1s]", "retry_waits: [200h]", "keep: 1h", "allow_networks: [10.0.0.0]", "wait: 1s"} {
+		if _, err := (config.Store{Config: file(t, "webhooks:\n  "+text+"\n")}).Webhooks(); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}

@@ -58,7 +58,7 @@ type fileResolver struct {
 }
 
 // sections are what the file has beside flags.
-var sections = []string{acquirersSection, cryptoSection, ratesSection}
+var sections = []string{acquirersSection, cryptoSection, ratesSection, webhooksSection}
 
 // Validate refuses names that no flag has.
 func (f *fileResolver) Validate(app *kong.Application) error {

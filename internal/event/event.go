@@ -1,9 +1,12 @@
 // Package event keeps what happened, in the transaction in which it happened: an event exists exactly when its transition
-// does.
+// does, its deliveries exist exactly when it does, and whoever reads the feed misses none.
 package event
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -12,30 +15,121 @@ import (
 // Type names what happened.
 type Type string
 
+// Types that are written and delivered.
 const (
 	ChargeCreated Type = "charge.created" // a Pix charge exists
 	ChargePaid    Type = "charge.paid"    // its payment is confirmed
 
-	PayoutCreated   Type = "payout.created"   // a Pix payout is accepted and its money held
-	PayoutCompleted Type = "payout.completed" // the recipient has it
-	PayoutFailed    Type = "payout.failed"    // it was not sent, and its money is back
+	PayoutCreated   Type = "payout.created"   // a Pix payout was accepted and its money held
+	PayoutCompleted Type = "payout.completed" // its settlement is confirmed
+	PayoutFailed    Type = "payout.failed"    // it failed before settlement
 
-	CryptoPayoutProcessing Type = "crypto.payout.processing" // a crypto payout is accepted and its money held
-	CryptoPayoutCompleted  Type = "crypto.payout.completed"  // its coins were sent
-	CryptoPayoutFailed     Type = "crypto.payout.failed"     // they were not and never will be, and its money is back
+	CryptoChargeCreated    Type = "crypto.charge.created"    // a crypto charge has its address
+	CryptoChargeConfirming Type = "crypto.charge.confirming" // a deposit was seen
+	CryptoChargePaid       Type = "crypto.charge.paid"       // the deposit is confirmed
+	CryptoChargeFailed     Type = "crypto.charge.failed"     // the deposit failed
+	CryptoChargeExpired    Type = "crypto.charge.expired"    // no deposit came in time
+
+	CryptoPayoutProcessing Type = "crypto.payout.processing" // a crypto payout was accepted and its money held
+	CryptoPayoutCompleted  Type = "crypto.payout.completed"  // it is on the chain
+	CryptoPayoutFailed     Type = "crypto.payout.failed"     // it failed
 )
+
+// Types that an endpoint may ask for and that nothing writes yet.
+const (
+	chargeExpired    Type = "charge.expired"    // its time passed unpaid
+	chargeRefunded   Type = "charge.refunded"   // its money was given back
+	chargeFailed     Type = "charge.failed"     // it was refused before it had a QR code
+	payoutProcessing Type = "payout.processing" // it was handed to the network
+	payoutReversed   Type = "payout.reversed"   // it came back after settlement
+	medOpened        Type = "med.opened"        // an infraction was opened
+	medUpdated       Type = "med.updated"       // it moved
+	medResolved      Type = "med.resolved"      // it was accepted, rejected or cancelled
+)
+
+// Types are all that an endpoint may ask for, in the order in which people read them.
+var Types = []Type{
+	ChargeCreated, ChargePaid, PayoutCreated, PayoutCompleted, PayoutFailed,
+	CryptoChargeCreated, CryptoChargeConfirming, CryptoChargePaid, CryptoChargeFailed, CryptoChargeExpired,
+	CryptoPayoutProcessing, CryptoPayoutCompleted, CryptoPayoutFailed,
+	chargeExpired, chargeRefunded, chargeFailed, payoutProcessing, payoutReversed, medOpened, medUpdated, medResolved,
+}
+
+// IsKnown reports whether an endpoint may ask for t.
+func (t Type) IsKnown() bool { return slices.Contains(Types, t) }
 
 // Event is one thing that happened.
 type Event struct {
-	Account id.Account
-	ID      id.ID // tells when
-	Type    Type
-	Data    []byte // the resource as the API showed it then, JSON; kept and sent byte for byte
+	Account  id.Account
+	ID       id.ID // tells when
+	Type     Type
+	Ref      id.ID  // the thing it happened to; a thing has at most one event of a type
+	Data     []byte // the resource as the API showed it then, JSON; kept and sent byte for byte
+	Postback string // an endpoint's URL that is told in any case; "" for none. It is not kept
 }
 
-// Write stores an event in the transition's own transaction.
-func Write(ctx context.Context, tx *sqldb.Tx, e Event) {
-	tx.Queue(ctx, insertEvent, int64(e.Account), e.ID, string(e.Type), e.Data)
+// Prefix of an event's identifier.
+const Prefix = id.Event
+
+// timeLayout is ISO 8601 in UTC to the microsecond, as everywhere in the API.
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// Body returns the event as receivers see it. It is made of what is stored and of nothing else, so that it is the same
+// bytes every time.
+func (e *Event) Body() []byte {
+	b := make([]byte, 0, len(e.Data)+128)
+	b = append(b, `{"id":"`...)
+	b = append(b, Prefix.Format(e.ID)...)
+	b = append(b, `","type":"`...)
+	b = append(b, e.Type...)
+	b = append(b, `","created_at":"`...)
+	b = append(b, e.CreatedAt().Format(timeLayout)...)
+	b = append(b, `","data":`...)
+	b = append(b, e.Data...)
+	return append(b, '}')
 }
 
-const insertEvent = `INSERT INTO event (account_id, id, type, data) VALUES ($1, $2, $3, $4)`
+// CreatedAt returns when it happened.
+func (e *Event) CreatedAt() time.Time { return e.ID.Time().UTC() }
+
+// Fanout makes the deliveries of an event in the transaction that writes it.
+type Fanout interface {
+	Fan(ctx context.Context, tx *sqldb.Tx, e *Event) error
+}
+
+// Log is where events are written. Use cases hold one.
+type Log struct{ fanout Fanout }
+
+// NewLog returns a log whose events are delivered by fanout; nil delivers nothing.
+func NewLog(fanout Fanout) *Log { return &Log{fanout} }
+
+// Write stores an event and its deliveries in the transition's own transaction, without a round trip of its own. A second
+// event of the same type for the same thing fails the transaction with [sqldb.ErrConflict], then or at COMMIT.
+func (l *Log) Write(ctx context.Context, tx *sqldb.Tx, e Event) error {
+	if e.Ref.IsZero() || e.ID.IsZero() || !e.Type.IsKnown() {
+		return fmt.Errorf("event: %s %q of nothing", Prefix.Format(e.ID), e.Type)
+	}
+	tx.Queue(ctx, insertEvent, int64(e.Account), e.ID, string(e.Type), e.Data, e.Ref)
+	if l.fanout == nil {
+		return nil
+	}
+	return l.fanout.Fan(ctx, tx, &e)
+}
+
+const (
+	insertEvent = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
+	selectEvent = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id = $2`
+)
+
+func scanEvent(r sqldb.Row) (e Event, err error) {
+	var account int64
+	var kind string
+	err = r.Scan(&account, &e.ID, &kind, &e.Data)
+	e.Account, e.Type = id.Account(account), Type(kind)
+	return e, err
+}
+
+// Get returns an account's event, or [sqldb.ErrNoRows].
+func Get(ctx context.Context, q sqldb.Querier, account id.Account, x id.ID) (Event, error) {
+	return sqldb.One(ctx, q, scanEvent, selectEvent, int64(account), x)
+}

@@ -135,6 +135,7 @@ const (
 	CryptoPayout Prefix = "cpo_"     // a crypto withdrawal
 	CryptoQuote  Prefix = "cqt_"     // what an amount was worth
 	Event        Prefix = "evt_"     // something that happened
+	Endpoint     Prefix = "whk_"     // where events are sent
 	Request      Prefix = "req_"     // one HTTP request
 	Hold         Prefix = "hld_"     // money an operator blocked
 	InflowTx     Prefix = "txn_in_"  // a transaction that brought money in

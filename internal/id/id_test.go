@@ -342,3 +342,19 @@ func TestNoRandomness(t *testing.T) {
 		}()
 	}
 }
+
+func TestParseUUID(t *testing.T) {
+	t.Parallel()
+	x := NewGenerator(at(noon), rand.Reader).New()
+	for _, s := range []string{x.UUID(), strings.ToUpper(x.UUID())} {
+		if got, err := ParseUUID(s); err != nil || got != x {
+			t.Errorf("%s: %v, %v", s, got, err)
+		}
+	}
+	u := x.UUID()
+	for _, s := range []string{"", x.String(), u + "0", u[1:], strings.ReplaceAll(u, "-", ""), strings.Replace(u, "-", "0", 1), "g" + u[1:], "{" + u + "}", "-" + strings.Replace(u, "-", "0", 1)[1:]} {
+		if got, err := ParseUUID(s); err == nil {
+			t.Errorf("%q is %v", s, got)
+		}
+	}
+}

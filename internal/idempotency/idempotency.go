@@ -177,7 +177,7 @@ func answer[T any](
 	}
 	// In the database's unit, so that the creation finds exactly the keys that were found to be too old here.
 	forgotten := e.clock.Now().Add(-e.retention).Truncate(time.Microsecond)
-	if req.Key != "" && found.ByKey == nil {
+	if req.Key != "" && (found.ByKey == nil || found.ByKey.KeyAt.Before(forgotten)) {
 		bound, err := e.findBound(ctx, req, forgotten)
 		switch {
 		case err != nil:

@@ -756,3 +756,21 @@ func TestLockName(t *testing.T) {
 }
 
 const lockNameGolden = 4239219827322411349
+
+// A key that was forgotten and then answered with an existing order is remembered anew, although its first order still
+// has it.
+func TestForgottenThenBound(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *shop, h *hand) {
+		s.must(t, post{account: 1, key: "key-00001", amount: 10}, Created)
+		h.advance(RetentionDefault + time.Hour)
+		s.must(t, post{account: 1, key: "key-00009", externalID: "o-1", amount: 30}, Created)
+		again := post{account: 1, key: "key-00001", externalID: "o-1", amount: 30}
+		s.must(t, again, Existing)
+		s.must(t, again, Repeated)
+		_, _, err := s.order(t.Context(), post{account: 1, key: "key-00001", amount: 77})
+		if fault.As(err).Code != "IDEMPOTENCY_CONFLICT" {
+			t.Errorf("another body: %v", err)
+		}
+	})
+}

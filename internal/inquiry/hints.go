@@ -3,6 +3,8 @@ package inquiry
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ const (
 	hintTriesMax = 12               // then it is dropped
 	hintWait     = time.Second      // after the first failure, doubled after each
 	hintWaitMax  = 10 * time.Minute // of business time, as hintWait
+	shareTimeMax = 2 * time.Second  // of real time that one step spends on an acquirer, or others would wait for a slow one
 )
 
 // Hint is a notification: somebody says that something happened. It is not believed, only looked up.
@@ -69,28 +72,41 @@ type notice[H Hint] struct {
 	patience
 }
 
-func (l *Hints[H]) take() (due []notice[H]) {
+// take returns what is due, each acquirer's share apart.
+func (l *Hints[H]) take() [][]notice[H] {
 	now := l.clock.Now()
+	shares := map[string][]notice[H]{}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for h, p := range l.waiting {
 		if !p.due.After(now) {
-			due = append(due, notice[H]{h, p})
+			shares[h.From()] = append(shares[h.From()], notice[H]{h, p})
 			delete(l.waiting, h)
 		}
 	}
-	return due
+	return slices.Collect(maps.Values(shares))
 }
 
-// Follow looks up the notifications that are due. Those that cannot be looked up wait for a while and are tried again; an
-// acquirer that does not answer is asked no further in this step, so that it keeps nobody else waiting.
+// Follow looks up the notifications that are due. Those that cannot be looked up wait for a while and are tried again. An
+// acquirer that does not answer is asked no further in this step, and one that is slow not for long, so that neither keeps
+// the others waiting.
 func (l *Hints[H]) Follow(ctx context.Context, follow func(context.Context, H) error) (did bool, err error) {
-	due := l.take()
+	shares := l.take()
+	err = Each(shares, func(share *[]notice[H]) error { return l.followShare(ctx, *share, follow) })
+	return len(shares) > 0 && err == nil, err
+}
+
+func (l *Hints[H]) followShare(ctx context.Context, share []notice[H], follow func(context.Context, H) error) error {
 	var silent Silence
-	err = Each(due, func(n *notice[H]) error {
+	began := l.clock.Real()
+	return Each(share, func(n *notice[H]) error {
 		from := n.hint.From()
-		if silent.Has(from) {
+		switch {
+		case silent.Has(from):
 			l.putBack(ctx, n, 0)
+			return nil
+		case l.clock.RealSince(began) > shareTimeMax:
+			l.await(n.hint, n.patience) // in the next step
 			return nil
 		}
 		err := follow(ctx, n.hint)
@@ -107,7 +123,6 @@ func (l *Hints[H]) Follow(ctx context.Context, follow func(context.Context, H) e
 		}
 		return nil
 	})
-	return len(due) > 0 && err == nil, err
 }
 
 // putBack makes a hint wait after so many more failures.

@@ -105,6 +105,43 @@ func TestHintsAreBounded(t *testing.T) {
 	}
 }
 
+// TestHintsArePatient has an acquirer stay silent: it is asked once a step, and what it was to be asked waits.
+func TestHintsArePatient(t *testing.T) {
+	t.Parallel()
+	c := clock.New(nil)
+	l := NewHints[named](c, slog.New(slog.DiscardHandler))
+	l.Add("one")
+	var answer error = &acquirer.Error{Acquirer: "alpha", Outcome: acquirer.Unknown, Class: acquirer.Down}
+	asked := 0
+	step := func() (bool, error) {
+		return l.Follow(t.Context(), func(context.Context, named) error {
+			asked++
+			return answer
+		})
+	}
+	for i := range 3 {
+		if _, err := step(); err != nil || asked != i+1 {
+			t.Fatalf("asked %d times, %v", asked, err)
+		}
+		if did, err := step(); did || err != nil || asked != i+1 {
+			t.Fatalf("asked %d times before it was due, %v", asked, err)
+		}
+		c.Raise(c.Offset() + hintWait<<i)
+	}
+	answer = errAsked // our own failure ends the step
+	if did, err := step(); did || !errors.Is(err, errAsked) {
+		t.Errorf("%v, %v", did, err)
+	}
+	c.Raise(c.Offset() + hintWaitMax)
+	answer = nil
+	if did, err := step(); !did || err != nil || asked != 5 {
+		t.Errorf("%v, %v, asked %d times", did, err, asked)
+	}
+	if did, _ := step(); did {
+		t.Error("it was answered, and is asked again")
+	}
+}
+
 func TestMemoryForgets(t *testing.T) {
 	t.Parallel()
 	var m Memory

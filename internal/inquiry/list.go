@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
@@ -11,9 +12,9 @@ import (
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
-// Passes are how old things are when an acquirer's list of them is read: at once for what nobody told us of, and again
+// passes are how old things are when an acquirer's list of them is read: at once for what nobody told us of, and again
 // later for money that was given back since, which no list tells by itself. After 90 days nothing is given back.
-var Passes = []time.Duration{0, 10 * time.Minute, 24 * time.Hour, 90 * 24 * time.Hour}
+var passes = []time.Duration{0, 10 * time.Minute, 24 * time.Hour, 90 * 24 * time.Hour}
 
 const (
 	readEvery   = 20 * time.Second            // of business time; passes over old things are read less often
@@ -33,7 +34,7 @@ type Lists struct {
 // List is a list that an acquirer keeps.
 type List struct {
 	Name string                                                     // never changes: until when it was read is stored by it
-	Age  time.Duration                                              // of what is read, one of [Passes]
+	Age  time.Duration                                              // of what is read, one of passes
 	Read func(ctx context.Context, w acquirer.Window) (Read, error) // reads and follows one page
 }
 
@@ -43,8 +44,33 @@ type Read struct {
 	Unfollowed error  // what could not be followed, which keeps nothing else from being read; nil for nothing
 }
 
-// Step makes one read of a list and reports whether there is more to read.
-func (l Lists) Step(ctx context.Context, list List) (more bool, err error) {
+// Reconcile makes one read of every pass of each acquirer's list, the acquirers at once, so that none waits for another. It
+// reports whether there is more to read. find returns the list of an acquirer that has one.
+func (l Lists) Reconcile(ctx context.Context, acquirers []acquirer.Health, find func(acquirer string) (List, bool)) (did bool, err error) {
+	var more atomic.Bool
+	err = Each(acquirers, func(h *acquirer.Health) error {
+		list, ok := find(h.Acquirer)
+		if !ok {
+			return nil
+		}
+		var failed error
+		for _, list.Age = range passes {
+			some, err := l.step(ctx, list)
+			if some {
+				more.Store(true)
+			}
+			failed = errors.Join(failed, err)
+			if isSilence(err) {
+				break
+			}
+		}
+		return failed
+	})
+	return more.Load() && err == nil, err
+}
+
+// step makes one read of a list and reports whether there is more to read.
+func (l Lists) step(ctx context.Context, list List) (more bool, err error) {
 	name := list.Name
 	if list.Age > 0 {
 		name = fmt.Sprintf("%s, %s later", name, list.Age)

@@ -58,7 +58,7 @@ func (l *Looks) enter(name string, ask func() error) *look {
 // run asks until nobody waits for another answer.
 func (l *Looks) run(name string, one *look, ask func() error) {
 	for one != nil {
-		one.err = ask()
+		one.err = guarded(ask)
 		l.mu.Lock()
 		next := one.next
 		if next == nil {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestParseFee(t *testing.T) {
@@ -121,6 +123,23 @@ func TestFeeOfExact(t *testing.T) {
 			t.Fatalf("%s of %s = %d, want %d", f, amount, got.Units, want)
 		}
 	}
+}
+
+// TestFeeWithin looks for an amount one unit larger that would still fit, and fails when there is one.
+func TestFeeWithin(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		f := Fee{Fixed: BRL(rapid.Int64Range(0, 10_000).Draw(t, "fixed")).Amount(), Share: rapid.Int64Range(0, shareWhole).Draw(t, "share")}
+		total := BRL(rapid.OneOf(rapid.Int64Range(-1000, 20_000), rapid.Int64Range(0, 2*int64(BRLMax))).Draw(t, "total")).Amount()
+		most := f.Within(total)
+		if most.Units < 0 || (most.Units > 0 && most.Units+f.Of(most).Units > total.Units) {
+			t.Fatalf("%s with the fee %s is above %s", most, f, total)
+		}
+		more := Amount{CurrencyBRL, most.Units + 1}
+		if more.Units+f.Of(more).Units <= total.Units {
+			t.Fatalf("%s with the fee %s is within %s too", more, f, total)
+		}
+	})
 }
 
 func TestFeeOfPanics(t *testing.T) {

@@ -14,9 +14,11 @@ import (
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
+// DeadAfter is how long a node may go without a beat before others take it for dead.
+const DeadAfter = 10 * time.Second
+
 const (
 	beatEvery   = time.Second
-	deadAfter   = 10 * time.Second       // without a beat
 	forgetAfter = 24 * time.Hour         // dead nodes
 	skewMax     = 500 * time.Millisecond // between our clock and the database's
 	lookTimeMax = 2 * time.Second        // for the database to answer a look
@@ -36,7 +38,8 @@ type Node struct {
 	clock *clock.Clock
 	boot  id.ID // this start of this process
 
-	beaten  time.Time // used by Step alone
+	beaten  time.Time    // used by Step alone
+	seen    atomic.Int64 // nanoseconds of the real time of the last beat that was stored
 	alive   atomic.Int64
 	state   atomic.Pointer[error] // why it does not serve; nil when it does
 	drained atomic.Bool
@@ -75,6 +78,34 @@ func (n *Node) Drain() { n.drained.Store(true) }
 // Alive returns how many nodes share the database, this one included.
 func (n *Node) Alive() int { return int(n.alive.Load()) }
 
+// Boot returns what names this start of this process. What it owns is marked with it.
+func (n *Node) Boot() id.ID { return n.boot }
+
+// IsFresh reports whether this node has shown within a time that it lives, so that no other can have taken it for dead.
+// A SQLite file has one server, of which nobody thinks that.
+func (n *Node) IsFresh(within time.Duration) bool {
+	if !n.db.IsPostgres() {
+		return true
+	}
+	seen := n.seen.Load()
+	return seen != 0 && n.clock.RealSince(time.Unix(0, seen)) < within
+}
+
+// IsDead reports whether another boot has shown no life for a time, or has left. On SQLite that is every one but this.
+func (n *Node) IsDead(ctx context.Context, boot id.ID, after time.Duration) (bool, error) {
+	if boot == n.boot {
+		return false, nil
+	}
+	if !n.db.IsPostgres() {
+		return true, nil
+	}
+	beat, err := sqldb.One(ctx, n.db, sqldb.Scalar[int64], selectBeat, boot)
+	if errors.Is(err, sqldb.ErrNoRows) {
+		return true, nil
+	}
+	return err == nil && n.clock.RealSince(time.UnixMicro(beat)) > after, err
+}
+
 // Step looks at the database: whether it answers, what its clock shows, how far business time was moved, who else lives.
 // It is run at least twice a second.
 func (n *Node) Step(ctx context.Context) (did bool, err error) {
@@ -111,8 +142,9 @@ func (n *Node) look(ctx context.Context) error {
 			return err
 		}
 		n.beaten = now
+		n.seen.Store(now.UnixNano())
 	}
-	alive, err := sqldb.One(ctx, n.db, sqldb.Scalar[int64], countAlive, now.Add(-deadAfter).UnixMicro())
+	alive, err := sqldb.One(ctx, n.db, sqldb.Scalar[int64], countAlive, now.Add(-DeadAfter).UnixMicro())
 	n.alive.Store(max(1, alive))
 	return err
 }
@@ -120,8 +152,9 @@ func (n *Node) look(ctx context.Context) error {
 func (n *Node) beat(ctx context.Context, now time.Time) error {
 	return n.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		tx.Queue(ctx, upsertBeat, n.boot, now.UnixMicro())
-		tx.Queue(ctx, deleteForgotten, now.Add(-forgetAfter).UnixMicro())
-		return nil
+		// Asked, so that it travels with nobody: who lives must not depend on who else waits.
+		_, err := tx.Exec(ctx, deleteForgotten, now.Add(-forgetAfter).UnixMicro())
+		return err
 	})
 }
 
@@ -182,6 +215,7 @@ func StoreClock(ctx context.Context, db *sqldb.DB, c *clock.Clock, offset time.D
 const (
 	upsertBeat = `INSERT INTO node (boot, beat_at) VALUES ($1, $2)
 ON CONFLICT (boot) DO UPDATE SET beat_at = excluded.beat_at`
+	selectBeat      = `SELECT beat_at FROM node WHERE boot = $1`
 	countAlive      = `SELECT COUNT(*) FROM node WHERE beat_at > $1`
 	deleteForgotten = `DELETE FROM node WHERE beat_at < $1`
 	deleteNode      = `DELETE FROM node WHERE boot = $1`

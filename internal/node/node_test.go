@@ -142,7 +142,7 @@ func TestAlive(t *testing.T) {
 	if b.Alive() != 2 {
 		t.Errorf("the other counts %d", b.Alive())
 	}
-	h.move(deadAfter - time.Second) // b is silent
+	h.move(DeadAfter - time.Second) // b is silent
 	want(2)
 	h.move(time.Second)
 	want(1)

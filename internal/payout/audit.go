@@ -24,13 +24,23 @@ const (
 	selectPosted = `SELECT ref, id, kind, amount FROM transfer WHERE account_id = $1 AND id > $2
 AND kind IN ('cash_out', 'cash_out_sent', 'cash_out_fee', 'cash_out_failed', 'cash_out_return') ORDER BY id LIMIT $3`
 
-	countEvents = `SELECT COUNT(*) FROM event WHERE account_id = $1 AND type = $2`
+	// Of payouts and events after a border: what is older may be gone.
+	listUncreated = `SELECT p.id FROM payout p WHERE p.account_id = $1 AND p.id > $2 AND NOT EXISTS
+(SELECT 1 FROM event e WHERE e.account_id = p.account_id AND e.ref = p.id AND e.type = 'payout.created') LIMIT $3`
+	listUncompleted = `SELECT p.id FROM payout p WHERE p.account_id = $1 AND p.id > $2 AND p.status IN ('completed', 'reversed') AND NOT EXISTS
+(SELECT 1 FROM event e WHERE e.account_id = p.account_id AND e.ref = p.id AND e.type = 'payout.completed') LIMIT $3`
+	listUnfailed = `SELECT p.id FROM payout p WHERE p.account_id = $1 AND p.id > $2 AND p.status = 'failed' AND NOT EXISTS
+(SELECT 1 FROM event e WHERE e.account_id = p.account_id AND e.ref = p.id AND e.type = 'payout.failed') LIMIT $3`
+	listUnexplained = `SELECT e.id FROM event e WHERE e.account_id = $1 AND e.id > $2
+AND e.type IN ('payout.created', 'payout.completed', 'payout.failed') AND NOT EXISTS
+(SELECT 1 FROM payout p WHERE p.account_id = e.account_id AND p.id = e.ref AND (e.type = 'payout.created'
+OR (e.type = 'payout.completed' AND p.status IN ('completed', 'reversed')) OR (e.type = 'payout.failed' AND p.status = 'failed'))) LIMIT $3`
 )
 
 // Audit holds every account's payouts against its transfers and its events: what is held is the money of payouts that are
-// processing, each payout was posted as its state says and no otherwise, and each transition wrote its event. It goes
-// account by account, each at one moment of its own.
-func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err error) {
+// processing, each payout was posted as its state says and no otherwise, and each transition after border wrote its event,
+// of which no two can be: the database sees to that. It goes account by account, each at one moment of its own.
+func Audit(ctx context.Context, db *sqldb.DB, border id.ID) (problems []ledger.Problem, err error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
 	var account int64
@@ -42,7 +52,7 @@ func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err er
 		if err != nil {
 			return problems, err
 		}
-		a := audit{account: id.Account(account), posted: map[id.ID]sums{}}
+		a := audit{account: id.Account(account), border: border, posted: map[id.ID]sums{}}
 		if err = db.Read(ctx, a.run); err != nil {
 			return problems, err
 		}
@@ -62,9 +72,9 @@ func (s *sums) of(kind ledger.Kind) *money.BRL {
 // audit is one account under audit.
 type audit struct {
 	account  id.Account
+	border   id.ID          // of the events that are kept
 	posted   map[id.ID]sums // until their payouts are read
 	held     money.BRL      // by payouts that are processing
-	counts   map[State]int64
 	problems []ledger.Problem
 }
 
@@ -78,7 +88,6 @@ func (a *audit) run(ctx context.Context, tx *sqldb.Tx) error {
 	if err := a.readPosted(ctx, tx); err != nil {
 		return err
 	}
-	a.counts = map[State]int64{}
 	for border := id.Max; ; {
 		page, err := Before(ctx, tx, a.account, border, auditPage)
 		if err != nil {
@@ -135,7 +144,6 @@ func (a *audit) readPosted(ctx context.Context, tx *sqldb.Tx) error {
 
 // payout holds one payout against what was posted for it.
 func (a *audit) payout(p *Payout) {
-	a.counts[p.Status]++
 	want := sums{held: p.Gross(), returned: p.Returned}
 	switch p.Status {
 	case Processing:
@@ -154,23 +162,24 @@ func (a *audit) payout(p *Payout) {
 	}
 }
 
-// events counts the events of the transitions that were made.
+// events looks for transitions without an event, and for events without a transition.
 func (a *audit) events(ctx context.Context, tx *sqldb.Tx) error {
-	done := a.counts[Completed] + a.counts[Reversed]
-	for _, e := range []struct {
-		kind event.Type
-		want int64
+	for _, look := range []struct {
+		sql    string
+		prefix id.Prefix
+		what   string
 	}{
-		{event.PayoutCreated, a.counts[Processing] + a.counts[Failed] + done},
-		{event.PayoutCompleted, done},
-		{event.PayoutFailed, a.counts[Failed]},
+		{listUncreated, prefix, "has no event payout.created"},
+		{listUncompleted, prefix, "is completed and has no event payout.completed"},
+		{listUnfailed, prefix, "failed and has no event payout.failed"},
+		{listUnexplained, event.Prefix, "belongs to no payout that it could have happened to"},
 	} {
-		got, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], countEvents, int64(a.account), string(e.kind))
+		found, err := sqldb.All(ctx, tx, sqldb.Scalar[id.ID], look.sql, int64(a.account), a.border, auditPage)
 		if err != nil {
 			return err
 		}
-		if got != e.want {
-			a.problem("%d events %s, want %d", got, e.kind, e.want)
+		for _, x := range found {
+			a.problem("%s %s", look.prefix.Format(x), look.what)
 		}
 	}
 	return nil

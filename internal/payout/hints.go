@@ -34,7 +34,7 @@ func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 }
 
 func (s *Service) followHint(ctx context.Context, h hint) error {
-	p, err := s.byName(ctx, h.name)
+	p, err := s.heardOf(ctx, h)
 	switch {
 	case err == nil && p.Acquirer == h.acquirer:
 		err = s.look(ctx, &p)
@@ -61,6 +61,14 @@ func (s *Service) followHint(ctx context.Context, h hint) error {
 		return err
 	}
 	return s.match(ctx, h.acquirer, &seen)
+}
+
+// heardOf returns the payout that a hint names, as it is or as this node made it: nothing moves that is not as it was read.
+func (s *Service) heardOf(ctx context.Context, h hint) (Payout, error) {
+	if p, ok := s.recent.take(h.name); ok && p.Acquirer == h.acquirer {
+		return p, nil
+	}
+	return s.byName(ctx, h.name)
 }
 
 // byName returns the payout that acquirers know by a name, or [sqldb.ErrNoRows]. The case does not matter.

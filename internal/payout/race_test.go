@@ -350,3 +350,34 @@ func TestContradiction(t *testing.T) {
 		n.audit()
 	})
 }
+
+// TestAcquirerTakenOut takes an acquirer out of the settings while it has a payout: that is in doubt, and the others go on.
+func TestAcquirerTakenOut(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		a := n.payer(10000)
+		if got := told(n.Create(t.Context(), request(a, "order 42", 1000))); got != "created processing" {
+			t.Error(got)
+		}
+		w := *n.world
+		w.accounts = w.accounts[1:]
+		without := w.node(n.db)
+		if got := told(without.Create(t.Context(), request(a, "order 43", 1000))); got != "created processing" {
+			t.Error(got)
+		}
+		other := n.stored(a.ID, "order 43")
+		n.order(other, "settle", nil)
+		n.advance(time.Minute)
+		if _, err := without.CheckDue(t.Context()); err == nil || !strings.Contains(err.Error(), "alpha") {
+			t.Errorf("told %v", err)
+		}
+		if p := n.stored(a.ID, "order 43"); p.Status != payout.Completed || p.Acquirer != "beta" {
+			t.Errorf("%+v", p)
+		}
+		if doubts, err := payout.ListDoubts(t.Context(), n.db); err != nil || len(doubts) != 1 || doubts[0].ExternalID != "order 42" {
+			t.Errorf("%+v, %v", doubts, err)
+		}
+		n.step(without.CheckDue) // it was told once, and waits
+		n.audit()
+	})
+}

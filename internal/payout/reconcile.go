@@ -15,24 +15,15 @@ import (
 // sent although it should not have.
 func (s *Service) Reconcile(ctx context.Context) (did bool, err error) {
 	lists := inquiry.Lists{DB: s.DB, Clock: s.Clock}
-	var silent inquiry.Silence
-	for _, health := range s.Router.Health() {
-		at, ok := s.Router.Payer(health.Acquirer)
-		if !ok {
-			continue
-		}
-		for _, age := range inquiry.Passes {
-			more, readErr := lists.Step(ctx, inquiry.List{
-				Name: at.Name() + " payouts", Age: age,
-				Read: func(ctx context.Context, w acquirer.Window) (inquiry.Read, error) { return s.readPage(ctx, at, w) },
-			})
-			did, err = did || more, errors.Join(err, readErr)
-			if silent.Note(at.Name(), readErr) {
-				break
-			}
-		}
-	}
-	return did && err == nil, err
+	return lists.Reconcile(ctx, s.Router.Health(), func(acquirer string) (list inquiry.List, ok bool) {
+		at, ok := s.Router.Payer(acquirer)
+		return inquiry.List{Name: acquirer + " payouts", Read: s.reader(at)}, ok
+	})
+}
+
+// reader returns how a page of an acquirer's list is read.
+func (s *Service) reader(at acquirer.Payer) func(context.Context, acquirer.Window) (inquiry.Read, error) {
+	return func(ctx context.Context, w acquirer.Window) (inquiry.Read, error) { return s.readPage(ctx, at, w) }
 }
 
 // readPage follows what a page lists. What fails keeps nothing else from being followed.
@@ -47,7 +38,15 @@ func (s *Service) readPage(ctx context.Context, at acquirer.Payer, w acquirer.Wi
 		s.Log.LogAttrs(ctx, slog.LevelError, "acquirer lists payouts that make no sense",
 			slog.String("acquirer", at.Name()), slog.Int("payouts", page.Unreadable), slog.Time("from", w.From), slog.Time("to", w.To))
 	}
-	failed := inquiry.Each(page.Payouts, func(seen *acquirer.Payout) error { return s.match(ctx, at.Name(), seen) })
+	failed := inquiry.Each(page.Payouts, func(seen *acquirer.Payout) error {
+		err := s.match(ctx, at.Name(), seen)
+		if err == nil || !s.stuck.IsOver(settledName(at.Name(), seen), err, s.Clock.Now()) {
+			return err
+		}
+		s.Log.LogAttrs(ctx, slog.LevelError, "a payout cannot be followed", slog.String("acquirer", at.Name()),
+			slog.String("payout", seen.ID), slog.String("error", err.Error()))
+		return nil
+	})
 	return inquiry.Read{Next: page.Next, Unfollowed: failed}, nil
 }
 

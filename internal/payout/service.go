@@ -29,16 +29,21 @@ type Services struct {
 	Ledger *ledger.Ledger
 	Once   *idempotency.Engine
 	Router *acquirer.Router
+	Events *event.Log
 	Log    *slog.Logger
 	Render func(*Payout) ([]byte, error) // the payout as an event shows it
+	// Postback refuses a URL that is not an active endpoint of the account; "" is none.
+	Postback func(ctx context.Context, account id.Account, url string) error
 }
 
 // Service creates payouts and follows them.
 type Service struct {
 	Services
 	looks   inquiry.Looks        // questions to acquirers
+	stuck   inquiry.Stuck        // payouts that cannot be followed
 	settled inquiry.Memory       // payouts that need no second look
 	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
+	recent  recent               // payouts that were just sent from here
 }
 
 // New returns the service.
@@ -60,17 +65,14 @@ type Request struct {
 	PostbackURL       string
 }
 
-var (
-	errPostback = fault.New(fault.Invalid, "postback_url_not_registered", "postback_url must be the URL of an active webhook endpoint of the account")
-	errNobody   = fault.New(fault.Provider, "", "no acquirer can send payouts now; nothing was stored, please repeat the request")
-)
+var errNobody = fault.New(fault.Provider, "", "no acquirer can send payouts now; nothing was stored, please repeat the request")
 
 // Create makes the payout and has it sent, or returns the one that its key or its external_id made before. What it returns
 // is processing or failed. It fails with [fault.Ambiguous] when the payout exists and nobody knows whether its money left.
 func (s *Service) Create(ctx context.Context, r Request) (Payout, idempotency.Outcome, error) {
 	p, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
 		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /payouts", Key: r.Key, Hash: r.Hash,
-		Kind: "payout", ExternalID: r.ExternalID,
+		Kind: "payout", ExternalID: r.ExternalID, Any: selectAnyClaim,
 	}, func(ctx context.Context) (idempotency.Found[Payout], error) {
 		return s.claimed(ctx, &r)
 	}, func(ctx context.Context, claim idempotency.Claim) (Payout, error) {
@@ -86,9 +88,14 @@ func (s *Service) Create(ctx context.Context, r Request) (Payout, idempotency.Ou
 	return p, outcome, err
 }
 
-// claimed finds what holds the request's key and what holds its external_id.
+// claimed finds what holds the request's key and what holds its external_id. Most requests have no key.
 func (s *Service) claimed(ctx context.Context, r *Request) (found idempotency.Found[Payout], err error) {
-	rows, err := sqldb.All(ctx, s.DB, scanPayout, selectClaimed, int64(r.Account.ID), r.Key, r.ExternalID)
+	var rows []Payout
+	if r.Key == "" {
+		rows, err = sqldb.All(ctx, s.DB, scanPayout, selectPayoutByExternal, int64(r.Account.ID), r.ExternalID)
+	} else {
+		rows, err = sqldb.All(ctx, s.DB, scanPayout, selectClaimed, int64(r.Account.ID), r.Key, r.ExternalID)
+	}
 	for _, p := range rows {
 		stored := &idempotency.Stored[Payout]{
 			Resource: p, Hash: p.hash, KeyAt: p.CreatedAt(), SameMaterial: p.Amount == r.Amount && p.Key == r.PixKey.Value,
@@ -108,7 +115,7 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	began := s.Clock.Real()
 	settings := r.Account.Settings
 	for _, err := range []error{
-		settings.Permit(account.CreatePayout), settings.PermitBRL(r.Amount), permitPostback(r.PostbackURL),
+		settings.Permit(account.CreatePayout), settings.PermitBRL(r.Amount), s.Postback(ctx, r.Account.ID, r.PostbackURL),
 	} {
 		if err != nil {
 			return Payout{}, err
@@ -135,7 +142,11 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	sending, cancel := context.WithTimeout(ctx, acquirer.CreationTimeMax-s.Clock.RealSince(began))
 	defer cancel()
 	d := dispatch{Service: s, payout: &p, plan: plan, turn: turn}
-	return p, d.run(ctx, sending)
+	err := d.run(ctx, sending)
+	if err == nil && p.Status == Processing {
+		s.recent.add(p)
+	}
+	return p, err
 }
 
 // refuseUnasked says that nobody can be asked to send a payout, unless its money is not there either.
@@ -150,14 +161,6 @@ func (s *Service) refuseUnasked(ctx context.Context, p *Payout, fee money.Fee) e
 		})
 	}
 	return errNobody
-}
-
-// permitPostback refuses every postback_url: no account has an endpoint yet.
-func permitPostback(url string) error {
-	if url != "" {
-		return errPostback
-	}
-	return nil
 }
 
 // Shortage is what the caller is told when the balance does not cover a payout and its fee.
@@ -210,7 +213,12 @@ func (s *Service) hold(ctx context.Context, p *Payout, claim idempotency.Claim) 
 			tx.Queue(ctx, unbindKey, int64(p.Account), p.key, id.First(claim.UnbindBefore))
 		}
 		p.insert(ctx, tx.Tx)
-		event.Write(ctx, tx.Tx, event.Event{Account: p.Account, ID: created, Type: event.PayoutCreated, Data: data})
+		err = s.Events.Write(ctx, tx.Tx, event.Event{
+			Account: p.Account, ID: created, Type: event.PayoutCreated, Ref: p.ID, Data: data, Postback: p.PostbackURL,
+		})
+		if err != nil {
+			return err
+		}
 		return tx.Post(ctx, p.hold())
 	})
 	if errors.Is(err, sqldb.ErrConflict) {

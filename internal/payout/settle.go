@@ -116,11 +116,8 @@ func (s *Service) settle(ctx context.Context, p *Payout, seen *acquirer.Payout) 
 		}
 		done.DoubtAt = time.Time{}
 		err := s.apply(ctx, &done, settleIt, func(ctx context.Context, tx *ledger.Tx, r rule) error {
-			err := guard(tx.Exec(ctx, updateCompleted, string(r.to), null(done.EndToEndID), done.CompletedAt.UnixMicro(),
-				int64(p.Account), p.ID, string(r.from), p.Acquirer))
-			if err != nil {
-				return err
-			}
+			tx.Guard(ctx, errMoved, updateCompleted, string(r.to), null(done.EndToEndID), done.CompletedAt.UnixMicro(),
+				int64(p.Account), p.ID, string(r.from), p.Acquirer)
 			return tx.Post(ctx, done.sent()...)
 		})
 		if err == nil {
@@ -151,10 +148,7 @@ func (s *Service) fail(ctx context.Context, p *Payout, message string, told answ
 		failed.answer = told
 	}
 	err := s.apply(ctx, &failed, failIt, func(ctx context.Context, tx *ledger.Tx, r rule) error {
-		err := guard(tx.Exec(ctx, updateFailed, string(r.to), message, string(told), p.Routing, int64(p.Account), p.ID, string(r.from), p.Sends))
-		if err != nil {
-			return err
-		}
+		tx.Guard(ctx, errMoved, updateFailed, string(r.to), message, string(told), p.Routing, int64(p.Account), p.ID, string(r.from), p.Sends)
 		return tx.Post(ctx, p.back())
 	})
 	if err == nil {
@@ -185,10 +179,7 @@ func (s *Service) takeReturn(ctx context.Context, p *Payout, seen *acquirer.Payo
 		back := *p
 		back.Returned += r.Amount
 		write := func(ctx context.Context, tx *ledger.Tx, to State) error {
-			err := guard(tx.Exec(ctx, updateReturned, string(to), int64(back.Returned), int64(p.Account), p.ID, string(p.Status), int64(p.Returned)))
-			if err != nil {
-				return err
-			}
+			tx.Guard(ctx, errMoved, updateReturned, string(to), int64(back.Returned), int64(p.Account), p.ID, string(p.Status), int64(p.Returned))
 			return tx.Post(ctx, credit)
 		}
 		var err error
@@ -220,7 +211,12 @@ func (s *Service) apply(ctx context.Context, p *Payout, on trigger, write func(c
 			if err != nil {
 				return err
 			}
-			event.Write(ctx, tx.Tx, event.Event{Account: p.Account, ID: s.IDs.New(), Type: r.emits, Data: data})
+			err = s.Events.Write(ctx, tx.Tx, event.Event{
+				Account: p.Account, ID: s.IDs.New(), Type: r.emits, Ref: p.ID, Data: data, Postback: p.PostbackURL,
+			})
+			if err != nil {
+				return err
+			}
 		}
 		return write(ctx, tx, r)
 	})
@@ -235,8 +231,9 @@ func (s *Service) apply(ctx context.Context, p *Payout, on trigger, write func(c
 func (s *Service) claim(ctx context.Context, p *Payout) error {
 	now := s.Clock.Now().Truncate(time.Microsecond)
 	err := s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-		return guard(tx.Exec(ctx, updateSends, p.Acquirer, now.UnixMicro(), now.Add(firstCheck).UnixMicro(), stored(p.DoubtAt), p.Routing,
-			int64(p.Account), p.ID, p.Sends))
+		tx.Guard(ctx, errMoved, updateSends, p.Acquirer, now.UnixMicro(), now.Add(firstCheck).UnixMicro(), stored(p.DoubtAt), p.Routing,
+			int64(p.Account), p.ID, p.Sends)
+		return nil
 	})
 	if err == nil {
 		p.Sends, p.SentAt, p.CheckAt = p.Sends+1, now, now.Add(firstCheck)
@@ -256,14 +253,6 @@ func (s *Service) writeKnown(ctx context.Context, p *Payout, told answer) error 
 
 // errMoved says that the payout was no longer as it was read.
 var errMoved = errors.New("payout: it has moved")
-
-// guard turns an update that hit nothing into errMoved.
-func guard(rows int64, err error) error {
-	if err == nil && rows == 0 {
-		return errMoved
-	}
-	return err
-}
 
 const movesMax = 5 // times that a payout may move under one decision
 

@@ -26,6 +26,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, $14, $15, $16
 	selectPayout           = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND id = $2`
 	selectPayoutByExternal = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND external_id = $2`
 
+	// Whether anything holds a key or an external_id.
+	selectAnyClaim = `SELECT 1 FROM payout WHERE account_id = $1 AND idem_key = $2
+UNION ALL SELECT 1 FROM payout WHERE account_id = $1 AND external_id = $3
+UNION ALL SELECT 1 FROM bound_key WHERE account_id = $1 AND route = $4 AND key = $2 LIMIT 1`
+
 	// What holds a key and what holds an external_id, in one look. An empty one matches nothing.
 	selectClaimed = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND idem_key = $2
 UNION ALL SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND external_id = $3`
@@ -50,8 +55,9 @@ WHERE account_id = $6 AND id = $7 AND status = 'processing' AND sends = $8`
 	updateKnown = `UPDATE payout SET sent_at = $1, check_at = $2, doubt_at = $3, answer = CASE WHEN $4 = '' THEN answer ELSE $4 END
 WHERE account_id = $5 AND id = $6 AND status = 'processing' AND sends = $7`
 
-	// Over all accounts: what time makes due, by acquirer.
-	findDue = `SELECT ` + columns + ` FROM payout WHERE status = 'processing' AND acquirer = $1 AND check_at <= $2
+	// Over all accounts: by leaps along the index, then what time makes due at each acquirer.
+	findAcquirer = `SELECT acquirer FROM payout WHERE status = 'processing' AND acquirer > $1 ORDER BY acquirer LIMIT 1`
+	findDue      = `SELECT ` + columns + ` FROM payout WHERE status = 'processing' AND acquirer = $1 AND check_at <= $2
 ORDER BY check_at LIMIT $3`
 
 	findDoubts  = `SELECT ` + columns + ` FROM payout WHERE doubt_at IS NOT NULL ORDER BY doubt_at LIMIT $1`

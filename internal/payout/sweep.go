@@ -29,11 +29,18 @@ const (
 // were lost, and what a crash left between holding money and sending it. It is how every payout comes to an end.
 func (s *Service) CheckDue(ctx context.Context) (did bool, err error) {
 	now := s.Clock.Now()
-	for _, health := range s.Router.Health() {
-		more, stepErr := s.checkDue(ctx, health.Acquirer, now)
+	for name := ""; ; {
+		next, findErr := sqldb.One(ctx, s.DB, sqldb.Scalar[string], findAcquirer, name)
+		if errors.Is(findErr, sqldb.ErrNoRows) {
+			return did && err == nil, err
+		}
+		if findErr != nil {
+			return false, errors.Join(err, findErr)
+		}
+		name = next
+		more, stepErr := s.checkDue(ctx, name, now)
 		did, err = did || more, errors.Join(err, stepErr)
 	}
-	return did && err == nil, err
 }
 
 // checkDue asks one acquirer, and reports whether there may be more to ask. When it does not answer it is asked no further
@@ -44,8 +51,8 @@ func (s *Service) checkDue(ctx context.Context, name string, now time.Time) (mor
 		return false, err
 	}
 	at, ok := s.Router.Payer(name)
-	if !ok && len(due) > 0 {
-		return false, fmt.Errorf("payout: %s has %d payouts and cannot be asked about payouts", name, len(due))
+	if !ok { // an operator took it out of the settings
+		return false, s.doubtAll(ctx, name, due)
 	}
 	var silent inquiry.Silence
 	err = inquiry.Each(due, func(p *Payout) error {
@@ -62,6 +69,22 @@ func (s *Service) checkDue(ctx context.Context, name string, now time.Time) (mor
 		return nil
 	})
 	return len(due) == sweepMax && err == nil && !silent.Has(name), err
+}
+
+// doubtAll notes that nobody can be asked about these payouts of an acquirer.
+func (s *Service) doubtAll(ctx context.Context, name string, due []Payout) error {
+	if len(due) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("payout: %d payouts are at %s, which is not configured to pay out", len(due), name)
+	for i := range due {
+		p := &due[i]
+		if p.DoubtAt.IsZero() {
+			p.DoubtAt = p.SentAt
+		}
+		err = errors.Join(err, s.postpone(ctx, p))
+	}
+	return err
 }
 
 // chase asks about one payout. One that its acquirer does not know, long after it was sent, is sent again: by the same

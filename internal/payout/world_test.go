@@ -19,6 +19,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/acquirer/efi"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
@@ -187,7 +188,13 @@ func (w *world) node(db *sqldb.DB, lenses ...func(acquirer.Payer) acquirer.Payer
 	n := &node{world: w, db: db, accounts: account.New(db, w.clock, rand.Reader), log: &journal{}}
 	n.Service = payout.New(payout.Services{
 		DB: db, Clock: w.clock, IDs: ids, Ledger: ledger.New(db, ids, w.clock), Once: idempotency.New(db, w.clock, 0), Router: router,
-		Log: slog.New(slog.NewTextHandler(n.log, nil)),
+		Events: event.NewLog(nil), Log: slog.New(slog.NewTextHandler(n.log, nil)),
+		Postback: func(_ context.Context, _ id.Account, url string) error {
+			if url != "" {
+				return fault.New(fault.Invalid, "postback_url_not_registered", "")
+			}
+			return nil
+		},
 		Render: func(p *payout.Payout) ([]byte, error) {
 			return fmt.Appendf(nil, `{"status":%q}`, p.Status), nil
 		},
@@ -313,7 +320,7 @@ func (n *node) events(owner id.Account) string {
 func (n *node) audit() {
 	n.t.Helper()
 	result, err := ledger.Audit(n.t.Context(), n.db)
-	more, payoutErr := payout.Audit(n.t.Context(), n.db)
+	more, payoutErr := payout.Audit(n.t.Context(), n.db, id.First(time.UnixMicro(0)))
 	if problems := slices.Concat(result.Problems, more); err != nil || payoutErr != nil || len(problems) > 0 {
 		n.t.Errorf("audit: %v %v %v", problems, err, payoutErr)
 	}

@@ -40,8 +40,20 @@ func newWire(t *testing.T) *wire {
 		tx.Queue(ctx, raiseClock, "nobody")
 		return nil
 	})
+	// The same without a question: that goes by another connection.
+	mustWrite(t, w.db, func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Queue(ctx, insertClock, "nobody", 0)
+		tx.Queue(ctx, insertOnce, "nobody", 0)
+		tx.Queue(ctx, raiseClock, "nobody")
+		tx.Queue(ctx, raiseOnce)
+		tx.Queue(ctx, `DELETE FROM clock WHERE name NOT IN ('counter', 'gate')`)
+		tx.Queue(ctx, `UPDATE clock SET offset_us = 0`)
+		return nil
+	})
 	return w
 }
+
+const raiseOnce = `UPDATE clock SET offset_us = 1 WHERE name = 'counter' AND offset_us = 0`
 
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
@@ -78,7 +90,7 @@ func (w *wire) blocked(t *testing.T) int64 {
 var shapes = map[string]func(ctx context.Context, tx *sqldb.Tx) error{
 	"one round trip, ON CONFLICT DO NOTHING": func(ctx context.Context, tx *sqldb.Tx) error {
 		tx.Queue(ctx, insertOnce, "once", 0)
-		tx.Queue(ctx, `UPDATE clock SET offset_us = 1 WHERE name = 'counter' AND offset_us = 0`)
+		tx.Queue(ctx, raiseOnce)
 		return nil
 	},
 	"one round trip, plain insert": func(ctx context.Context, tx *sqldb.Tx) error {

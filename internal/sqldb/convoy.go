@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A transaction of PostgreSQL whose function asked nothing is a list of statements that nobody has sent yet. Those that
@@ -16,15 +19,18 @@ import (
 // transaction of a convoy fails, for whatever reason, nothing of it has happened, and each of them goes alone, so that
 // nobody is told another's failure. When the answer to its COMMIT is lost, all of them are told that.
 //
-// One may wait for a lock while it holds those of the others. So what asks nothing should seldom wait: inserts, and
-// updates of rows that have one writer at a time. A debit asks.
+// One that waits for a row would hold up all the others, and the leads are few. So a convoy waits for no row longer than
+// convoyLockMax; then it comes apart, and only who has to wait does.
 const (
-	convoyMax      = 64 // transactions that travel together
-	convoyLeadsMax = 2  // convoys under way: one is made up while the log of the other is flushed
+	convoyMax      = 64      // transactions that travel together
+	convoyLeadsMax = 2       // convoys under way: one is made up while the log of the other is flushed
+	convoyLockMax  = "100ms" // of waiting for a lock
 )
 
 // convoy commits sessions together.
 type convoy struct {
+	pool *pgxpool.Pool // has a connection for each leader, which waits for no lock longer than convoyLockMax
+
 	mu      sync.Mutex
 	leads   int         // under way
 	waiting []*traveler // in order of arrival
@@ -51,25 +57,25 @@ const (
 	takeLead                  // lead the next convoy
 )
 
-// commit makes durable what a session has queued.
+// commit makes durable what a session has queued. It gives the session's connection back meanwhile.
 func (c *convoy) commit(ctx context.Context, s *pgSession) error {
 	if len(s.list) == 0 {
 		return nil
 	}
+	s.release()
+	me := &traveler{s, make(chan arrival, 1)}
 	c.mu.Lock()
-	if c.leads < convoyLeadsMax {
+	switch {
+	case c.leads < convoyLeadsMax:
 		c.leads++
-		c.mu.Unlock()
-		return c.lead(ctx, s)
-	}
-	if len(c.waiting) >= waitingMax {
+		me.told <- arrival{next: takeLead}
+	case len(c.waiting) >= waitingMax:
 		c.mu.Unlock()
 		return fmt.Errorf("%w: %d writes are waiting", ErrUnavailable, waitingMax)
+	default:
+		c.waiting = append(c.waiting, me)
 	}
-	me := &traveler{s, make(chan arrival, 1)}
-	c.waiting = append(c.waiting, me)
 	c.mu.Unlock()
-	s.release()
 
 	var a arrival
 	select {
@@ -80,56 +86,58 @@ func (c *convoy) commit(ctx context.Context, s *pgSession) error {
 		}
 		a = <-me.told // its leader has a deadline too
 	}
-	if a.next == arrived {
-		return a.err
+	if a.next == takeLead {
+		a = c.lead(ctx, s)
 	}
-	err := s.connect(ctx)
-	switch {
-	case err != nil && a.next == takeLead:
-		c.passOn()
-		return err
-	case err != nil:
-		return err
-	case a.next == takeLead:
-		return c.lead(ctx, s)
+	if a.next == goAlone {
+		return s.alone(ctx)
 	}
-	return c.alone(ctx, s)
+	return a.err
 }
 
-// lead commits a session with all who wait, and then makes the one who has waited longest a leader.
-func (c *convoy) lead(ctx context.Context, s *pgSession) error {
+// lead takes all who wait along, and then makes the one who has waited longest a leader. It returns what its own session
+// does next.
+func (c *convoy) lead(ctx context.Context, s *pgSession) (own arrival) {
 	defer c.passOn()
-	others := c.gather()
-	if len(others) == 0 {
-		return c.alone(ctx, s)
+	conn, err := c.pool.Acquire(ctx)
+	if err != nil {
+		return arrival{arrived, pgError(err)}
 	}
-	all := &pgSession{conn: s.conn, begin: s.begin, list: slices.Clone(s.list)}
+	defer conn.Release()
+	others := c.gather()
+	fate := arrival{next: goAlone} // of all, also when this ends by a panic
+	defer func() {
+		for _, o := range others {
+			o.told <- fate
+		}
+	}()
+	all := &pgSession{conn: conn, begin: s.begin, list: s.list}
+	if len(others) > 0 {
+		all.list = slices.Clone(s.list)
+	}
 	for _, o := range others {
 		all.list = append(all.list, o.list...)
 	}
-	err := c.alone(ctx, all)
-	if err == nil || errors.Is(err, ErrCommitUnknown) {
-		for _, o := range others {
-			o.told <- arrival{arrived, err}
-		}
-		return err
+	switch err := all.finish(ctx); {
+	case err == nil, errors.Is(err, ErrCommitUnknown):
+		fate = arrival{arrived, err}
+	case len(others) == 0 && !isLockTimeout(err):
+		return arrival{arrived, err} // it is nobody else's
 	}
-	for _, o := range others {
-		o.told <- arrival{next: goAlone}
-	}
-	if s.conn.Conn().IsClosed() {
-		return err // nothing of it happened, and Write knows what to do about lost connections
-	}
-	return c.alone(ctx, s)
+	return fate
 }
 
-// alone commits a session by itself.
-func (c *convoy) alone(ctx context.Context, s *pgSession) error {
-	err := s.commit(ctx)
-	if err != nil {
-		s.rollback(ctx)
+func isLockTimeout(err error) bool {
+	answer, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && answer.Code == "55P03"
+}
+
+// alone commits a session by itself, and waits for what it must.
+func (s *pgSession) alone(ctx context.Context) error {
+	if err := s.connect(ctx); err != nil {
+		return err
 	}
-	return err
+	return s.finish(ctx)
 }
 
 // gather takes as many out of the line as may travel together.

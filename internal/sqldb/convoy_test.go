@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 )
@@ -27,13 +29,8 @@ const travelers = 12
 func newRoad(t *testing.T) (r *road, letGo func()) {
 	t.Helper()
 	r = &road{wire: newWire(t)}
-	hold, err := r.gate.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := hold.Exec(t.Context(), `UPDATE clock SET offset_us = 0 WHERE name = 'gate'`); err != nil {
-		t.Fatal(err)
-	}
+	r.db = sqltest.Open(t, r.URL+"&lock_timeout=0")
+	hold := r.holdGate(t)
 	var held sync.WaitGroup
 	for range sqldb.ConvoyLeadsMax {
 		held.Go(func() {
@@ -50,6 +47,19 @@ func newRoad(t *testing.T) (r *road, letGo func()) {
 		}
 		held.Wait()
 	}
+}
+
+// holdGate locks the row that others wait for.
+func (w *wire) holdGate(t *testing.T) pgx.Tx {
+	t.Helper()
+	hold, err := w.gate.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hold.Exec(t.Context(), `UPDATE clock SET offset_us = 0 WHERE name = 'gate'`); err != nil {
+		t.Fatal(err)
+	}
+	return hold
 }
 
 // join lets another transaction wait, each after the one before it.
@@ -187,6 +197,59 @@ func TestConvoyLost(t *testing.T) {
 	}
 }
 
+// The connection is lost while a convoy that one of them made fail is rolled back: that is nobody else's failure either.
+func TestConvoyRollbackLost(t *testing.T) {
+	t.Parallel()
+	const bad = travelers - 1
+	for skip := range 4 {
+		t.Run(fmt.Sprint(skip), func(t *testing.T) {
+			t.Parallel()
+			r, letGo := newRoad(t)
+			for i := range travelers {
+				r.join(t, t.Context(), time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) {
+					tx.Queue(ctx, insertOnce, name(i), 0)
+					if i == bad {
+						tx.Guard(ctx, errNobody, raiseClock, "nobody")
+					}
+				})
+			}
+			r.CutBeforeSkipping(skip)
+			letGo()
+			for i, told := range r.told {
+				if err := <-told; (i == bad) != errors.Is(err, errNobody) || (i != bad && err != nil) {
+					t.Errorf("%s was told %v", name(i), err)
+				}
+			}
+		})
+	}
+}
+
+// Those who wait for a row hold nobody else up, however many they are.
+func TestConvoyLocked(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	hold := w.holdGate(t)
+	var waiting sync.WaitGroup
+	for range 3 * sqldb.ConvoyLeadsMax {
+		waiting.Go(func() {
+			mustWrite(t, w.db, func(ctx context.Context, tx *sqldb.Tx) error {
+				tx.Queue(ctx, raiseClock, "gate")
+				return nil
+			})
+		})
+	}
+	sqltest.Wait(t, "some to wait for the row", func() bool { return w.blocked(t) > 0 })
+	put(t, w.db, "unrelated") // while the row is held
+	if err := hold.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Wait()
+	if n := w.number(t, selectClock, "gate"); n != 3*sqldb.ConvoyLeadsMax {
+		t.Errorf("counted %d", n)
+	}
+	isIdle(t, w.db)
+}
+
 // Whoever has waited too long leaves the line, and nothing of it happens.
 func TestConvoyNoTurn(t *testing.T) {
 	t.Parallel()
@@ -201,35 +264,4 @@ func TestConvoyNoTurn(t *testing.T) {
 		t.Error("it happened all the same")
 	}
 	isIdle(t, r.db)
-}
-
-// A guard refuses on both databases alike, also in a transaction that asks.
-func TestGuard(t *testing.T) {
-	t.Parallel()
-	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
-		put(t, db, "counter")
-		for _, asks := range []bool{false, true} {
-			for _, who := range []string{"counter", "nobody"} {
-				runs := 0
-				err := db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
-					runs++
-					tx.Guard(ctx, errNobody, raiseClock, who)
-					tx.Queue(ctx, raiseClock, "counter")
-					if asks {
-						if _, err := tx.Exec(ctx, raiseClock, "counter"); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-				if runs != 1 || (who == "counter" && err != nil) || (who == "nobody" && !errors.Is(err, errNobody)) {
-					t.Errorf("%s, asks %v: %v after %d runs", who, asks, err, runs)
-				}
-			}
-		}
-		n, err := sqldb.One(t.Context(), db, sqldb.Scalar[int64], selectClock, "counter")
-		if err != nil || n != 2+3 {
-			t.Errorf("counted %d: %v", n, err)
-		}
-	})
 }

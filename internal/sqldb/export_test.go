@@ -59,7 +59,7 @@ func (db *DB) Closed() int64 {
 func (db *DB) Idle() bool {
 	switch d := db.d.(type) {
 	case *pgDriver:
-		return d.pool.Stat().AcquiredConns() == 0
+		return d.pool.Stat().AcquiredConns()+d.convoy.pool.Stat().AcquiredConns() == 0
 	case *liteDriver:
 		return len(d.readers.slots) == 0 && !d.writer.isBusy()
 	}

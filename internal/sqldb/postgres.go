@@ -59,10 +59,20 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 		pool.Close()
 		return nil, fmt.Errorf("sqldb: PostgreSQL does not answer: %w", pgError(err))
 	}
+	leaders := config.Copy()
+	leaders.MaxConns, leaders.MinConns = convoyLeadsMax, 0
+	if params := leaders.ConnConfig.RuntimeParams; params["lock_timeout"] == "" { // unless the operator says otherwise
+		params["lock_timeout"] = convoyLockMax
+	}
+	leading, err := pgxpool.NewWithConfig(ctx, leaders)
+	if err != nil {
+		pool.Close()
+		return nil, pgError(err)
+	}
 	return &pgDriver{
 		pool:   pool,
 		locks:  &lockSession{config: config.ConnConfig.Copy(), timeMax: connectTimeMax},
-		convoy: new(convoy),
+		convoy: &convoy{pool: leading},
 	}, nil
 }
 
@@ -71,6 +81,7 @@ func (d *pgDriver) close() {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
+		d.convoy.pool.Close()
 		d.pool.Close()
 	}()
 	timer := time.NewTimer(closeTimeMax)
@@ -121,17 +132,14 @@ func (d *pgDriver) write(start, ctx context.Context, tx *Tx, f func(context.Cont
 	}
 	// A connection that is released inside a transaction is closed by the pool: that is what a panic in f leads to.
 	defer s.release()
-	err := tx.run(ctx, s, f)
-	if err == nil && !s.started {
+	if err := tx.run(ctx, s, f); err != nil {
+		s.rollback(ctx)
+		return err
+	}
+	if !s.started {
 		return d.convoy.commit(ctx, s) // f asked nothing
 	}
-	if err == nil {
-		err = s.commit(ctx)
-	}
-	if err != nil {
-		s.rollback(ctx)
-	}
-	return err
+	return s.finish(ctx)
 }
 
 func (d *pgDriver) read(ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
@@ -270,6 +278,15 @@ func (s *pgSession) script(ctx context.Context, sql string) error {
 		_, err = s.conn.Conn().PgConn().Exec(ctx, sql).ReadAll()
 	}
 	return pgError(err)
+}
+
+// finish commits, or rolls back what cannot be committed.
+func (s *pgSession) finish(ctx context.Context) error {
+	err := s.commit(ctx)
+	if err != nil {
+		s.rollback(ctx)
+	}
+	return err
 }
 
 func (s *pgSession) commit(ctx context.Context) error {

@@ -176,7 +176,7 @@ func (db *DB) WriteWithin(ctx context.Context, limit time.Duration, f func(ctx c
 			return err
 		}
 		if refused, ok := errors.AsType[*refusal](err); ok {
-			return refused.error
+			return settled(doubt, refused.error)
 		}
 		if tx.s == nil && start.Err() != nil {
 			return settled(doubt, context.Cause(start))
@@ -286,8 +286,9 @@ func (tx *Tx) Queue(ctx context.Context, sql string, args ...any) {
 	}
 }
 
-// Guard is Queue for a statement that has to change a row: when it changes none, Write fails with otherwise, as if the
-// function had.
+// Guard is Queue for a statement that has to change a row: when it changes none, Write fails with otherwise. After a run
+// whose COMMIT was answered by nobody that comes with ErrCommitUnknown, as a conflict does: it may be our own first run that
+// left nothing to change.
 func (tx *Tx) Guard(ctx context.Context, otherwise error, sql string, args ...any) {
 	if tx.writable() == nil {
 		tx.err = tx.s.queue(tx.context(ctx), sql, args, otherwise)

@@ -442,6 +442,56 @@ func TestQueueFails(t *testing.T) {
 	})
 }
 
+// What must change a row and changes none fails the transaction, whatever comes after it, and nothing of it is kept.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	errMissing := errors.New("nothing was there")
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		write := func(f func(ctx context.Context, tx *sqldb.Tx) error) error {
+			return db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+				tx.Queue(ctx, insertClock, "a", 1)
+				return f(ctx, tx)
+			})
+		}
+		after := map[string]func(ctx context.Context, tx *sqldb.Tx) error{
+			"commit": func(context.Context, *sqldb.Tx) error { return nil },
+			"queue": func(ctx context.Context, tx *sqldb.Tx) error {
+				tx.Queue(ctx, insertClock, "b", 1)
+				return nil
+			},
+			"exec": func(ctx context.Context, tx *sqldb.Tx) error {
+				_, err := tx.Exec(ctx, insertClock, "b", 1)
+				return err
+			},
+			"query": func(ctx context.Context, tx *sqldb.Tx) error {
+				_, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], selectClock, "a")
+				return err
+			},
+			"guard": func(ctx context.Context, tx *sqldb.Tx) error {
+				tx.Guard(ctx, errors.New("the second one"), raiseClock, "nobody either")
+				return nil
+			},
+		}
+		for name, then := range after {
+			err := write(func(ctx context.Context, tx *sqldb.Tx) error {
+				tx.Guard(ctx, errMissing, raiseClock, "nobody")
+				return then(ctx, tx)
+			})
+			if !errors.Is(err, errMissing) || len(clocks(t, db)) != 0 {
+				t.Errorf("%s: %v, and %v stayed", name, err, clocks(t, db))
+			}
+		}
+		err := write(func(ctx context.Context, tx *sqldb.Tx) error {
+			tx.Guard(ctx, errMissing, raiseClock, "a")
+			tx.Guard(ctx, errMissing, raiseClock, "a")
+			return nil
+		})
+		if n, _ := sqldb.One(t.Context(), db, sqldb.Scalar[int64], selectClock, "a"); err != nil || n != 3 {
+			t.Errorf("%v, raised to %d", err, n)
+		}
+	})
+}
+
 func TestReadSeesOneMoment(t *testing.T) {
 	t.Parallel()
 	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {

@@ -113,7 +113,9 @@ func open(tb testing.TB, store config.Store, options []Option) *Service {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(s.Bank.Close)
-	s.Server = app.NewServer(core, s.Bank, serve, s.Logger)
+	if s.Server, err = app.NewServer(core, s.Bank, serve, s.Logger); err != nil {
+		tb.Fatal(err)
+	}
 	tb.Cleanup(func() { s.checkLog(tb) })
 	return s
 }

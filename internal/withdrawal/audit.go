@@ -24,13 +24,23 @@ const (
 	selectPosted = `SELECT ref, id, kind, amount FROM transfer WHERE account_id = $1 AND id > $2
 AND kind IN ('crypto_out', 'crypto_out_sent', 'crypto_out_fee', 'crypto_out_failed') ORDER BY id LIMIT $3`
 
-	countEvents = `SELECT COUNT(*) FROM event WHERE account_id = $1 AND type = $2`
+	// Of withdrawals and events after a border: what is older may be gone.
+	listUnaccepted = `SELECT w.id FROM withdrawal w WHERE w.account_id = $1 AND w.id > $2 AND NOT EXISTS
+(SELECT 1 FROM event e WHERE e.account_id = w.account_id AND e.ref = w.id AND e.type = 'crypto.payout.processing') LIMIT $3`
+	listUncompleted = `SELECT w.id FROM withdrawal w WHERE w.account_id = $1 AND w.id > $2 AND w.status = 'completed' AND NOT EXISTS
+(SELECT 1 FROM event e WHERE e.account_id = w.account_id AND e.ref = w.id AND e.type = 'crypto.payout.completed') LIMIT $3`
+	listUnfailed = `SELECT w.id FROM withdrawal w WHERE w.account_id = $1 AND w.id > $2 AND w.status = 'failed' AND NOT EXISTS
+(SELECT 1 FROM event e WHERE e.account_id = w.account_id AND e.ref = w.id AND e.type = 'crypto.payout.failed') LIMIT $3`
+	listUnexplained = `SELECT e.id FROM event e WHERE e.account_id = $1 AND e.id > $2
+AND e.type IN ('crypto.payout.processing', 'crypto.payout.completed', 'crypto.payout.failed') AND NOT EXISTS
+(SELECT 1 FROM withdrawal w WHERE w.account_id = e.account_id AND w.id = e.ref AND (e.type = 'crypto.payout.processing'
+OR (e.type = 'crypto.payout.completed' AND w.status = 'completed') OR (e.type = 'crypto.payout.failed' AND w.status = 'failed'))) LIMIT $3`
 )
 
 // Audit holds every account's withdrawals against its transfers and its events: what is held in USDT is the money of
-// withdrawals that are processing, each was posted as its state says and no otherwise, and each transition wrote its
-// event. It goes account by account, each at one moment of its own.
-func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err error) {
+// withdrawals that are processing, each was posted as its state says and no otherwise, and each transition after border
+// wrote its event. It goes account by account, each at one moment of its own.
+func Audit(ctx context.Context, db *sqldb.DB, border id.ID) (problems []ledger.Problem, err error) {
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
 	var account int64
@@ -42,7 +52,7 @@ func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err er
 		if err != nil {
 			return problems, err
 		}
-		a := audit{account: id.Account(account), posted: map[id.ID]sums{}}
+		a := audit{account: id.Account(account), border: border, posted: map[id.ID]sums{}}
 		if err = db.Read(ctx, a.run); err != nil {
 			return problems, err
 		}
@@ -62,9 +72,9 @@ func (s *sums) of(kind ledger.Kind) *money.USDT {
 // audit is one account under audit.
 type audit struct {
 	account  id.Account
+	border   id.ID          // of the events that are kept
 	posted   map[id.ID]sums // until their withdrawals are read
 	held     money.USDT     // by withdrawals that are processing
-	counts   map[State]int64
 	problems []ledger.Problem
 }
 
@@ -78,7 +88,6 @@ func (a *audit) run(ctx context.Context, tx *sqldb.Tx) error {
 	if err := a.readPosted(ctx, tx); err != nil {
 		return err
 	}
-	a.counts = map[State]int64{}
 	for border := id.Max; ; {
 		page, err := before(ctx, tx, a.account, border, auditPage)
 		if err != nil {
@@ -135,7 +144,6 @@ func (a *audit) readPosted(ctx context.Context, tx *sqldb.Tx) error {
 
 // withdrawal holds one withdrawal against what was posted for it.
 func (a *audit) withdrawal(w *Withdrawal) {
-	a.counts[w.Status]++
 	want := sums{held: w.Gross()}
 	switch w.Status {
 	case Processing:
@@ -154,22 +162,24 @@ func (a *audit) withdrawal(w *Withdrawal) {
 	}
 }
 
-// events counts the events of the transitions that were made.
+// events looks for transitions without an event, and for events without a transition.
 func (a *audit) events(ctx context.Context, tx *sqldb.Tx) error {
-	for _, e := range []struct {
-		kind event.Type
-		want int64
+	for _, look := range []struct {
+		sql    string
+		prefix id.Prefix
+		what   string
 	}{
-		{event.CryptoPayoutProcessing, a.counts[Processing] + a.counts[Failed] + a.counts[Completed]},
-		{event.CryptoPayoutCompleted, a.counts[Completed]},
-		{event.CryptoPayoutFailed, a.counts[Failed]},
+		{listUnaccepted, prefix, "has no event crypto.payout.processing"},
+		{listUncompleted, prefix, "is completed and has no event crypto.payout.completed"},
+		{listUnfailed, prefix, "failed and has no event crypto.payout.failed"},
+		{listUnexplained, event.Prefix, "belongs to no withdrawal that it could have happened to"},
 	} {
-		got, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], countEvents, int64(a.account), string(e.kind))
+		found, err := sqldb.All(ctx, tx, sqldb.Scalar[id.ID], look.sql, int64(a.account), a.border, auditPage)
 		if err != nil {
 			return err
 		}
-		if got != e.want {
-			a.problem("%d events %s, want %d", got, e.kind, e.want)
+		for _, x := range found {
+			a.problem("%s %s", look.prefix.Format(x), look.what)
 		}
 	}
 	return nil

@@ -27,6 +27,7 @@ type Services struct {
 	IDs         *id.Generator
 	Ledger      *ledger.Ledger
 	Once        *idempotency.Engine
+	Events      *event.Log
 	Provider    chain.Payer
 	CallbackURL func() string // where the provider sends notifications; "" while nobody can
 	Log         *slog.Logger
@@ -157,7 +158,10 @@ func (s *Service) hold(ctx context.Context, w *Withdrawal, claim idempotency.Cla
 			tx.Queue(ctx, unbindKey, int64(w.Account), w.key, id.First(claim.UnbindBefore))
 		}
 		w.insert(ctx, tx.Tx)
-		event.Write(ctx, tx.Tx, event.Event{Account: w.Account, ID: accepted, Type: event.CryptoPayoutProcessing, Data: data})
+		err = s.Events.Write(ctx, tx.Tx, event.Event{Account: w.Account, ID: accepted, Type: event.CryptoPayoutProcessing, Ref: w.ID, Data: data})
+		if err != nil {
+			return err
+		}
 		return tx.Post(ctx, w.hold())
 	})
 	if errors.Is(err, sqldb.ErrConflict) {

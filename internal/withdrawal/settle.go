@@ -178,7 +178,10 @@ func (s *Service) apply(ctx context.Context, w *Withdrawal, on trigger, write fu
 		return err
 	}
 	err = s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
-		event.Write(ctx, tx.Tx, event.Event{Account: w.Account, ID: s.IDs.New(), Type: r.emits, Data: data})
+		err := s.Events.Write(ctx, tx.Tx, event.Event{Account: w.Account, ID: s.IDs.New(), Type: r.emits, Ref: w.ID, Data: data})
+		if err != nil {
+			return err
+		}
 		return write(ctx, tx, r)
 	})
 	if err == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/chain/nowpayments"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
@@ -186,7 +187,7 @@ func (w *world) node(db *sqldb.DB, lenses ...func(chain.Payer) chain.Payer) *nod
 	ids := id.NewGenerator(w.clock.Now, rand.Reader)
 	n := &node{world: w, db: db, accounts: account.New(db, w.clock, rand.Reader), log: &journal{}}
 	n.Service = withdrawal.New(withdrawal.Services{
-		DB: db, Clock: w.clock, IDs: ids, Ledger: ledger.New(db, ids, w.clock), Once: idempotency.New(db, w.clock, 0), Provider: provider,
+		DB: db, Clock: w.clock, IDs: ids, Ledger: ledger.New(db, ids, w.clock), Once: idempotency.New(db, w.clock, 0), Events: event.NewLog(nil), Provider: provider,
 		CallbackURL: func() string { return "" },
 		Log:         slog.New(slog.NewTextHandler(n.log, nil)),
 		Render: func(x *withdrawal.Withdrawal) ([]byte, error) {
@@ -313,7 +314,7 @@ func (n *node) events(owner id.Account) string {
 func (n *node) audit() {
 	n.t.Helper()
 	result, err := ledger.Audit(n.t.Context(), n.db)
-	more, ownErr := withdrawal.Audit(n.t.Context(), n.db)
+	more, ownErr := withdrawal.Audit(n.t.Context(), n.db, id.First(time.UnixMicro(0)))
 	if problems := slices.Concat(result.Problems, more); err != nil || ownErr != nil || len(problems) > 0 {
 		n.t.Errorf("audit: %v %v %v", problems, err, ownErr)
 	}

@@ -21,15 +21,12 @@ import (
 )
 
 // server answers every request with one body, and a token to who asks for one.
-func server(t *testing.T, status int, header http.Header, body string) *Client {
+func server(t *testing.T, status int, body string) *Client {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/auth" {
 			_, _ = io.WriteString(w, `{"token":"opaque"}`)
 			return
-		}
-		for name, values := range header {
-			w.Header()[name] = values
 		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
@@ -58,7 +55,7 @@ func TestShapesOfPayouts(t *testing.T) {
 	for name, body := range map[string]string{
 		"array": "[" + row + "]", "object": `{"id":7,"withdrawals":[` + row + `]}`, "bare row": row, "batch outside": `{"id":"7","status":"FINISHED","withdrawals":[` + rowAlone + `]}`,
 	} {
-		p, err := server(t, 200, nil, body).GetPayout(t.Context(), "7")
+		p, err := server(t, 200, body).GetPayout(t.Context(), "7")
 		if err != nil || p.ID != "7" || p.Status != chain.PayoutSending || p.Amount.String() != "50.5" || p.Currency != "trx" {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
@@ -67,7 +64,7 @@ func TestShapesOfPayouts(t *testing.T) {
 		"empty array": "[]", "two": "[" + row + "," + row + "]", "nothing": "{}", "text": `"OK"`, "null": "null", "another": strings.Replace(row, ":7", ":8", 1),
 		"no amount": strings.Replace(row, `"50.5"`, `null`, 1), "negative": strings.Replace(row, `50.5`, `-50.5`, 1), "no JSON": "<html>",
 	} {
-		p, err := server(t, 200, nil, body).GetPayout(t.Context(), "7")
+		p, err := server(t, 200, body).GetPayout(t.Context(), "7")
 		if e := chain.As(err); e == nil || e.Outcome != chain.Unknown || e.Class != chain.Protocol {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
@@ -78,7 +75,7 @@ func TestShapesOfPayouts(t *testing.T) {
 func TestShapesOfPayments(t *testing.T) {
 	t.Parallel()
 	const body = `{"payment_id":"5","payment_status":"finished","pay_amount":"0.1","pay_currency":"BTC","actually_paid":1.2e-7,"outcome_amount":12.3456789,"outcome_currency":"USDTTRC20","purchase_id":9,"payment_extra_ids":["8",8,7],"parent_payment_id":null,"order_id":77,"time_limit":"null"}`
-	p, err := server(t, 200, nil, body).GetPayment(t.Context(), "5")
+	p, err := server(t, 200, body).GetPayment(t.Context(), "5")
 	if err != nil || p.Paid.String() != "0.00000012" || p.Settled != 12_345_678 || p.PayCurrency != "btc" || strings.Join(p.Children, " ") != "8 7" || p.Reference != "77" || p.Parent != "" {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -90,7 +87,7 @@ func TestShapesOfPayments(t *testing.T) {
 		"went back":     {`"finished"`, `"refunded"`},
 		"outcome is no": {`12.3456789`, `null`},
 	} {
-		p, err := server(t, 200, nil, strings.Replace(body, change[0], change[1], 1)).GetPayment(t.Context(), "5")
+		p, err := server(t, 200, strings.Replace(body, change[0], change[1], 1)).GetPayment(t.Context(), "5")
 		if err != nil || p.Settled != 0 {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
@@ -99,7 +96,7 @@ func TestShapesOfPayments(t *testing.T) {
 		"another payment": {`"5"`, `"6"`}, "no number": {`1.2e-7`, `"a lot"`}, "negative": {`12.3456789`, `-1`}, "enormous": {`12.3456789`, `1e30`},
 		"absurd": {`1.2e-7`, `1e-9999`}, "no coin": {`"BTC"`, `null`}, "a parent that is none": {`"parent_payment_id":null`, `"parent_payment_id":"x"`},
 	} {
-		p, err := server(t, 200, nil, strings.Replace(body, change[0], change[1], 1)).GetPayment(t.Context(), "5")
+		p, err := server(t, 200, strings.Replace(body, change[0], change[1], 1)).GetPayment(t.Context(), "5")
 		if e := chain.As(err); e == nil || e.Class != chain.Protocol {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
@@ -142,7 +139,7 @@ func TestRefusals(t *testing.T) {
 		{200, `{"id":"1","withdrawals":[]}`, "unknown protocol", nil},
 		{200, `{"id":"1","withdrawals":[{"id":"2","address":"T2","currency":"trx","amount":"50","status":"WAITING"}]}`, "unknown protocol", nil},
 	} {
-		_, err := server(t, test.status, nil, test.body).CreatePayout(t.Context(), n)
+		_, err := server(t, test.status, test.body).CreatePayout(t.Context(), n)
 		e := chain.As(err)
 		if e == nil || e.Outcome.String()+" "+e.Class.String() != test.words || (test.cause != nil && !errors.Is(err, test.cause)) {
 			t.Errorf("%d %s: %v, want %s", test.status, test.body, err, test.words)
@@ -153,7 +150,7 @@ func TestRefusals(t *testing.T) {
 // TestSecrets puts every secret into a refusal. None may get out.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	c := server(t, 400, nil, `{"code":"api-key","message":"api-key and secret word and opaque and jbsw y3dp ehpk 3pxp\u0000\n`+strings.Repeat("x", 1000)+`"}`)
+	c := server(t, 400, `{"code":"api-key","message":"api-key and secret word and opaque and jbsw y3dp ehpk 3pxp\u0000\n`+strings.Repeat("x", 1000)+`"}`)
 	_, err := c.CreatePayout(t.Context(), chain.NewPayout{Reference: "r", Destination: chain.Destination{Currency: "trx", Address: "T1"}, Amount: decimal.New(50, 0)})
 	all := fmt.Sprintf("%v %v %+v %#v %s", err, c, c.config, c.config, must(json.Marshal(c.config)))
 	for _, secret := range []string{"api-key", "secret word", "opaque", "jbsw", "\n"} {

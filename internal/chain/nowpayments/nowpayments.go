@@ -112,6 +112,8 @@ type fullCurrency struct {
 }
 
 func (c *Client) askCurrencies(ctx context.Context) ([]chain.Currency, error) {
+	ctx, cancel := context.WithTimeout(ctx, chain.TryTimeMax)
+	defer cancel()
 	var all struct {
 		Currencies []loose[fullCurrency] `json:"currencies"`
 	}

@@ -122,6 +122,8 @@ func (c *Client) VerifyPayout(ctx context.Context, id string) error {
 	if _, ok := text(id).id(); !ok {
 		return c.impossible(operationVerify, "not an id of this provider")
 	}
+	ctx, cancel := context.WithTimeout(ctx, chain.TryTimeMax)
+	defer cancel()
 	now := c.clock.Real() // as the second factor of people does
 	code, step, ok := c.codes.take(c.totpKey, now)
 	if !ok {

@@ -1,0 +1,243 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/event"
+	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
+
+// State is where a delivery stands.
+type State string
+
+const (
+	Waiting   State = "waiting"   // for its first or its next attempt
+	Delivered State = "delivered" // the receiver answered 2xx
+	Parked    State = "parked"    // all attempts failed; it stays until somebody has it delivered again
+	Cancelled State = "cancelled" // its endpoint was deleted
+)
+
+// Delivery is an event on its way to one endpoint.
+type Delivery struct {
+	Endpoint id.ID
+	URL      string // of the endpoint
+	State    State
+	DueAt    time.Time // of the next attempt, while it waits
+	Attempts []Attempt
+}
+
+// Attempt is one sending of an event.
+type Attempt struct {
+	Number   int64
+	At       time.Time     // business time
+	Took     time.Duration // real time
+	Status   int           // 0 for no answer
+	Error    string        // "" when there was one
+	Response []byte        // its beginning
+}
+
+const attemptsMax = 1000 // shown of an event
+
+// ErrNoEvent is returned for an event that does not exist.
+var ErrNoEvent = fault.New(fault.NotFound, "", "there is no such event")
+
+// Deliveries returns what became of an event at each endpoint, with every attempt.
+func (s *Service) Deliveries(ctx context.Context, owner id.Account, x id.ID) ([]Delivery, error) {
+	rows, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(owner), x, EndpointsMax*2)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	type logged struct {
+		endpoint id.ID
+		Attempt
+	}
+	attempts, err := sqldb.All(ctx, s.DB, func(r sqldb.Row) (l logged, err error) {
+		l.endpoint, l.Attempt, err = scanAttempt(r)
+		return l, err
+	}, listAttempts, int64(owner), x, attemptsMax)
+	if err != nil {
+		return nil, err
+	}
+	var list []Delivery
+	for _, d := range rows {
+		e, err := getEndpoint(ctx, s.DB, owner, d.endpoint)
+		if err != nil {
+			return nil, err
+		}
+		one := Delivery{Endpoint: d.endpoint, URL: e.URL, State: d.state, DueAt: d.dueAt}
+		for _, a := range attempts {
+			if a.endpoint == d.endpoint {
+				one.Attempts = append(one.Attempts, a.Attempt)
+			}
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// GetEvent looks for an event in one account after the other: an operator does not have to know whose it is.
+func (s *Service) GetEvent(ctx context.Context, public string) (event.Event, error) {
+	x, err := event.Prefix.Parse(public)
+	if err != nil {
+		return event.Event{}, ErrNoEvent
+	}
+	var after id.Account
+	for {
+		accounts, err := s.Accounts.List(ctx, after, account.ListMax)
+		if err != nil {
+			return event.Event{}, err
+		}
+		if len(accounts) == 0 {
+			return event.Event{}, ErrNoEvent
+		}
+		for _, a := range accounts {
+			after = a.ID
+			e, err := event.Get(ctx, s.DB, a.ID, x)
+			if !errors.Is(err, sqldb.ErrNoRows) {
+				return e, err
+			}
+		}
+	}
+}
+
+// errNobody says that an event was never meant for anybody.
+var errNobody = fault.New(fault.Conflict, "event_without_delivery", "no endpoint was to be told of this event: name one with --endpoint")
+
+// Redeliver has an event sent again, as it was, to all who were to be told of it, or to one endpoint of its account, also
+// one that was not. It returns how many are to be sent; one that is under way is not counted.
+func (s *Service) Redeliver(ctx context.Context, public, endpoint string) (int, error) {
+	e, err := s.GetEvent(ctx, public)
+	if err != nil {
+		return 0, err
+	}
+	if endpoint == "" {
+		rows, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(e.Account), e.ID, EndpointsMax*2)
+		if err != nil {
+			return 0, err
+		}
+		if len(rows) == 0 {
+			return 0, errNobody
+		}
+		return s.redeliver(ctx, e.Account, rows)
+	}
+	to, err := s.Get(ctx, endpoint)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case to.Account != e.Account:
+		return 0, ErrNotFound
+	case to.Status != Active:
+		return 0, errNotActive
+	}
+	one := row{key: key{e.Account, e.ID, to.ID}}
+	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Queue(ctx, insertRedelivery, int64(one.account), one.event, one.endpoint, int64(to.lane()), s.Clock.Now().UnixMicro())
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return s.redeliver(ctx, e.Account, []row{one})
+}
+
+// Range says which events are sent again.
+type Range struct {
+	Since, Until time.Time // business time; Until is not part of it
+	Failed       bool      // only deliveries whose last attempt failed
+}
+
+const (
+	rangeSlice = 200 // events looked at in one go
+	rangeMax   = 366 * 24 * time.Hour
+)
+
+// RedeliverRange has the events of a time sent again, and returns how many deliveries that are.
+func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range) (count int, err error) {
+	if !r.Since.Before(r.Until) || r.Until.Sub(r.Since) > rangeMax {
+		return 0, invalid("until", fmt.Sprintf("must be after since, and at most %d days", rangeMax/(24*time.Hour)))
+	}
+	after, end := id.First(r.Since), id.First(r.Until)
+	for {
+		ids, err := sqldb.All(ctx, s.DB, sqldb.Scalar[id.ID], listBetween, int64(owner), after, end, rangeSlice)
+		if err != nil || len(ids) == 0 {
+			return count, err
+		}
+		after = ids[len(ids)-1]
+		var rows []row
+		for _, x := range ids {
+			of, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(owner), x, EndpointsMax*2)
+			if err != nil {
+				return count, err
+			}
+			rows = append(rows, slices.DeleteFunc(of, func(d row) bool {
+				failed := d.state == Parked || (d.state == Waiting && d.attempt > 0)
+				return r.Failed && !failed
+			})...)
+		}
+		n, err := s.redeliver(ctx, owner, rows)
+		count += n
+		if err != nil {
+			return count, err
+		}
+	}
+}
+
+// redeliver makes deliveries due now, those of active endpoints. Their attempts are counted on.
+func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row) (count int, err error) {
+	lanes := map[id.ID]*Endpoint{}
+	for _, d := range rows {
+		if lanes[d.endpoint] == nil {
+			e, err := getEndpoint(ctx, s.DB, owner, d.endpoint)
+			if err != nil {
+				return 0, err
+			}
+			lanes[d.endpoint] = e
+		}
+	}
+	now := s.Clock.Now().UnixMicro()
+	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		count = 0
+		for _, d := range rows {
+			e := lanes[d.endpoint]
+			if e.Status != Active {
+				continue
+			}
+			n, err := tx.Exec(ctx, redeliver, now, int64(e.lane()), int64(owner), d.event, d.endpoint)
+			if err != nil {
+				return err
+			}
+			count += int(n)
+		}
+		return nil
+	})
+	return count, err
+}
+
+const parkedShown = 10_000 // counted at most
+
+// CountParked returns how many deliveries have failed for good, up to ten thousand.
+func (s *Service) CountParked(ctx context.Context) (int, error) {
+	rows, err := sqldb.All(ctx, s.DB, func(r sqldb.Row) (struct{}, error) {
+		var account int64
+		var event id.ID
+		return struct{}{}, r.Scan(&account, &event)
+	}, findParked, parkedShown)
+	return len(rows), err
+}
+
+// Lag returns how late the delivery is that has waited longest, of endpoints that keep up.
+func (s *Service) Lag(ctx context.Context) (time.Duration, error) {
+	due, err := sqldb.One(ctx, s.DB, sqldb.Scalar[int64], findOldestWaiting, int64(laneCommon))
+	if errors.Is(err, sqldb.ErrNoRows) {
+		return s.lines.oldest(), nil
+	}
+	return max(s.lines.oldest(), s.Clock.Now().Sub(moment(due))), err
+}

@@ -1,0 +1,177 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/event"
+	"github.com/ponte-pay/ponte/internal/id"
+)
+
+// Headers of a delivery.
+const (
+	headerSignature = "X-Service-Signature"
+	headerEvent     = "X-Service-Event-Id"
+	headerType      = "X-Service-Event-Type"
+	headerAttempt   = "X-Service-Attempt"
+)
+
+// Bounds of an answer.
+const (
+	responseBytesMax = 16 << 10 // read and kept
+	headerBytesMax   = 64 << 10
+	errorBytesMax    = 500 // of what is kept when there was no answer
+	idleTimeMax      = 90 * time.Second
+	idleMax          = 1024 // connections kept open
+	idlePerHostMax   = 4 * underWayMax
+)
+
+// newDialer returns what connects, after it has looked where to.
+func newDialer(s Settings) *net.Dialer {
+	return &net.Dialer{Timeout: s.Timeout, Control: s.Targets.control}
+}
+
+// newClient returns what sends: by no proxy, following nothing, and only to addresses that are permitted when the
+// connection is made.
+func newClient(s Settings) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                  nil,
+			DialContext:            newDialer(s).DialContext,
+			TLSHandshakeTimeout:    s.Timeout,
+			MaxIdleConns:           idleMax,
+			MaxIdleConnsPerHost:    idlePerHostMax, // and no bound on all: endpoints of one host must not wait for each other
+			IdleConnTimeout:        idleTimeMax,
+			MaxResponseHeaderBytes: headerBytesMax,
+			DisableCompression:     true,
+			ForceAttemptHTTP2:      true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Message is one sending of an event.
+type Message struct {
+	URL     string
+	Secret  string
+	Event   id.ID
+	Type    event.Type
+	Body    []byte
+	Attempt int64     // 1, 2, 3, ...
+	At      time.Time // real time, for the signature
+}
+
+// Request returns the message as HTTP.
+func (m *Message) Request(ctx context.Context) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL, bytes.NewReader(m.Body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "Ponte")
+	r.Header.Set(headerSignature, Sign(m.Secret, m.At, m.Body))
+	r.Header.Set(headerEvent, event.Prefix.Format(m.Event))
+	r.Header.Set(headerType, string(m.Type))
+	r.Header.Set(headerAttempt, strconv.FormatInt(m.Attempt, 10))
+	return r, nil
+}
+
+// Outcome is how an attempt went.
+type Outcome struct {
+	OK       bool          // the receiver answered 2xx
+	Timeout  bool          // it let us wait for too long
+	First    bool          // it was the first attempt
+	Waited   time.Duration // real time between when it could be sent and when it was
+	Took     time.Duration // real time
+	status   int           // 0 for no answer
+	err      string        // "" when there was one
+	response []byte
+	at       time.Time // business time of its beginning
+	none     bool      // nothing was sent, and nothing counts
+}
+
+// Send sends the next delivery that waits for a sender of that pool.
+func (s *Service) Send(ctx context.Context, pool Pool) (did bool, err error) {
+	if s.Node == nil || !s.canOwn() {
+		return false, nil // another may think that this node is dead
+	}
+	j := s.lines.take(pool)
+	if j == nil {
+		return false, nil
+	}
+	o := s.attempt(ctx, j)
+	if o.none {
+		s.lines.ended(j, o)
+		return true, nil
+	}
+	want := s.lines.ended(j, o)
+	s.note(j, o, want)
+	if s.Observe != nil {
+		s.Observe(o)
+	}
+	return true, nil
+}
+
+// attempt makes one attempt. What it cannot or need not make is handed back or cancelled.
+func (s *Service) attempt(ctx context.Context, j *job) Outcome {
+	e := s.directory.get(j.endpoint)
+	if e == nil || e.Status != Active {
+		s.results.add(result{job: j, handBack: true}) // where its endpoint is now known, it is found and moved
+		return Outcome{none: true}
+	}
+	now := s.Clock.Now()
+	o := Outcome{First: j.attempt == 0, Waited: s.Clock.RealSince(j.since), at: now}
+	secret, err := s.secretAt(ctx, e, now)
+	if err != nil {
+		s.Log.LogAttrs(ctx, slog.LevelError, "webhook secret cannot be opened",
+			slog.String("endpoint", Prefix.Format(e.ID)), slog.String("error", err.Error()))
+		o.err = "the endpoint's secret cannot be opened"
+		return o
+	}
+	started := s.Clock.Real()
+	m := Message{
+		URL: e.URL, Secret: secret, Event: j.event, Type: j.kind, Body: j.body, Attempt: j.attempt + 1, At: started,
+	}
+	limited, cancel := context.WithTimeout(ctx, s.Settings.Timeout)
+	defer cancel()
+	o.status, o.response, err = s.post(limited, &m)
+	o.Took = s.Clock.RealSince(started)
+	switch {
+	case err == nil:
+		o.OK = o.status >= http.StatusOK && o.status < http.StatusMultipleChoices
+	case ctx.Err() != nil: // this process ends
+		s.results.add(result{job: j, handBack: true})
+		return Outcome{none: true}
+	default:
+		var late net.Error
+		o.Timeout = limited.Err() != nil || (errors.As(err, &late) && late.Timeout())
+		o.err = err.Error()
+		if o.Timeout {
+			o.err = "no answer within " + s.Settings.Timeout.String()
+		}
+		o.err = o.err[:min(len(o.err), errorBytesMax)]
+	}
+	return o
+}
+
+// post sends a message and reads the beginning of the answer. The status counts even if the rest of the answer is lost.
+func (s *Service) post(ctx context.Context, m *Message) (status int, response []byte, err error) {
+	r, err := m.Request(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	answer, err := s.client.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	response, _ = io.ReadAll(io.LimitReader(answer.Body, responseBytesMax))
+	return answer.StatusCode, response, nil
+}
