@@ -457,3 +457,34 @@ func TestCodesOnce(t *testing.T) {
 		n.audit()
 	})
 }
+
+// TestVerifiedAgain has a provider forget a verification that it had answered: it is done again, and not at once, because
+// codes are few.
+func TestVerifiedAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		verifications := 0
+		forgetful := n.world.node(n.db, through(lens{verify: func(verify func() error) error {
+			if verifications++; verifications == 1 {
+				return nil
+			}
+			return verify()
+		}}))
+		a := n.holder(1000_000000)
+		if got := told(forgetful.Create(t.Context(), request(a, "order 42", 100_000000))); got != created {
+			t.Error(got)
+		}
+		for _, c := range []struct {
+			after         time.Duration
+			verifications int
+			made          string
+		}{{time.Second, 1, "WAITING 0"}, {2 * time.Minute, 1, "WAITING 0"}, {4 * time.Minute, 2, "PROCESSING 0"}, {10 * time.Minute, 2, "PROCESSING 0"}} {
+			n.advance(c.after)
+			forgetful.step(forgetful.CheckDue)
+			if made := n.made(n.stored(a.ID, "order 42")); made != c.made || verifications != c.verifications {
+				t.Errorf("%v later: %s, verified %d times", c.after, made, verifications)
+			}
+		}
+		n.audit()
+	})
+}
