@@ -72,6 +72,9 @@ func (c *doctorCommand) Run(e *env) error {
 		for _, h := range health {
 			add("acquirer "+h.Name, "answers", h.Err)
 		}
+		for _, h := range app.CheckCrypto(e.ctx, core, e.store, serve) {
+			add(h.Name, "answers", h.Err)
+		}
 		unmatched, err := core.CountUnmatched(e.ctx)
 		if err == nil && unmatched > 0 {
 			err = fmt.Errorf("%d payments belong to no charge: see ponte charge unmatched", unmatched)
@@ -83,6 +86,11 @@ func (c *doctorCommand) Run(e *env) error {
 		}
 		add("payouts", "no money is in doubt", err)
 		checkInfractions(e, core, add)
+		crypto, err := core.CountCryptoDoubts(e.ctx)
+		if err == nil && crypto.Withdrawals > 0 {
+			err = fmt.Errorf("%d crypto payouts of %s USDT are in doubt, the oldest since %s: see ponte payout doubt", crypto.Withdrawals, crypto.Sum, timestamp(crypto.Since))
+		}
+		add("crypto payouts", "no money is in doubt", err)
 		add("webhooks", "every endpoint has answered within three days", failingEndpoints(e, core))
 	}
 	var rows [][]string

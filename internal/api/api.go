@@ -9,13 +9,16 @@ import (
 	"strings"
 
 	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/payout"
+	"github.com/ponte-pay/ponte/internal/quote"
 	"github.com/ponte-pay/ponte/internal/ratelimit"
 	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 // Prefix is where the API lives.
@@ -30,6 +33,9 @@ type API struct {
 	charges     *charge.Service
 	payouts     *payout.Service
 	infractions *infraction.Service
+	chain       chain.Provider
+	quotes      *quote.Service
+	withdrawals *withdrawal.Service
 
 	mux    *http.ServeMux
 	routes map[string]*route // by their patterns
@@ -44,14 +50,17 @@ type Services struct {
 	Charges     *charge.Service
 	Payouts     *payout.Service
 	Infractions *infraction.Service
+	Chain       chain.Provider
+	Quotes      *quote.Service
+	Withdrawals *withdrawal.Service
 }
 
 // New returns the API.
 func New(s Services) *API {
 	a := &API{
 		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges, payouts: s.Payouts,
-		infractions: s.Infractions,
-		mux:         http.NewServeMux(), routes: map[string]*route{},
+		infractions: s.Infractions, chain: s.Chain, quotes: s.Quotes, withdrawals: s.Withdrawals,
+		mux: http.NewServeMux(), routes: map[string]*route{},
 	}
 	for _, r := range routes() {
 		a.handle(r)

@@ -11,6 +11,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/webhook"
+	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 // Audit adds both ledgers up again from their transfers, and holds against them what the use cases know: their states,
@@ -27,6 +28,7 @@ func (c *Core) Audit(ctx context.Context) (ledger.AuditResult, error) {
 	for _, audit := range []func() ([]ledger.Problem, error){
 		func() ([]ledger.Problem, error) { return charge.Audit(ctx, c.DB, border) },
 		func() ([]ledger.Problem, error) { return payout.Audit(ctx, c.DB, border) },
+		func() ([]ledger.Problem, error) { return withdrawal.Audit(ctx, c.DB, border) },
 		func() ([]ledger.Problem, error) { return clawback.Audit(ctx, c.DB) },
 		func() ([]ledger.Problem, error) { return infraction.Audit(ctx, c.DB) },
 	} {

@@ -25,10 +25,12 @@ import (
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/payout"
+	"github.com/ponte-pay/ponte/internal/quote"
 	"github.com/ponte-pay/ponte/internal/schema"
 	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/webhook"
+	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 // Core is what every command works with.
@@ -173,6 +175,19 @@ func (c *Core) CountConcerns(ctx context.Context) (infraction.Concern, error) {
 	return infraction.CountConcerns(ctx, c.DB, c.Clock.Now())
 }
 
+// withdrawals returns the service of withdrawals at a provider.
+func (c *Core) withdrawals(at *Chain, once *idempotency.Engine, hooks *webhook.Service, log *slog.Logger) *withdrawal.Service {
+	return withdrawal.New(withdrawal.Services{
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Once: once, Events: event.NewLog(hooks), Provider: at.Provider, CallbackURL: at.CallbackURL, Log: log,
+		Render: api.RenderCryptoPayout,
+	})
+}
+
+// quotes returns the service of quotes at a provider.
+func (c *Core) quotes(at *Chain, log *slog.Logger) *quote.Service {
+	return &quote.Service{Provider: at.Provider, Rates: quote.NewRates(c.Clock, log, at.Sources...), IDs: c.IDs}
+}
+
 // ListDoubts returns the payouts of which nobody knows whether they were sent.
 func (c *Core) ListDoubts(ctx context.Context) ([]payout.Payout, error) {
 	return payout.ListDoubts(ctx, c.DB)
@@ -181,4 +196,14 @@ func (c *Core) ListDoubts(ctx context.Context) ([]payout.Payout, error) {
 // CountDoubts adds up the money of which nobody knows whether it left.
 func (c *Core) CountDoubts(ctx context.Context) (payout.Doubt, error) {
 	return payout.CountDoubts(ctx, c.DB)
+}
+
+// ListCryptoDoubts returns the withdrawals of which nobody knows whether they were sent.
+func (c *Core) ListCryptoDoubts(ctx context.Context) ([]withdrawal.Withdrawal, error) {
+	return withdrawal.ListDoubts(ctx, c.DB)
+}
+
+// CountCryptoDoubts adds up the money of withdrawals of which nobody knows whether it left.
+func (c *Core) CountCryptoDoubts(ctx context.Context) (withdrawal.Doubt, error) {
+	return withdrawal.CountDoubts(ctx, c.DB)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/webhook"
+	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 const scrapeTimeMax = 2 * time.Second
@@ -95,6 +96,17 @@ func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 			concern(core, func(c infraction.Concern) int64 { return c.Waiting })),
 		gauge("ponte_defenses_refused", "Defenses that came too late, or where another was, of infractions that are not decided.",
 			concern(core, func(c infraction.Concern) int64 { return c.Refused })),
+		gauge("ponte_crypto_payouts_in_doubt", "Crypto payouts of which nobody knows whether they were sent.",
+			cryptoDoubt(core, func(d withdrawal.Doubt) float64 { return float64(d.Withdrawals) })),
+		gauge("ponte_crypto_payouts_in_doubt_usdt", "Their money in USDT, with fees.",
+			cryptoDoubt(core, func(d withdrawal.Doubt) float64 { return float64(d.Sum) / millionths })),
+		gauge("ponte_crypto_payouts_in_doubt_seconds", "Business time since the oldest of them.",
+			cryptoDoubt(core, func(d withdrawal.Doubt) float64 {
+				if d.Since.IsZero() {
+					return 0
+				}
+				return core.Clock.Now().Sub(d.Since).Seconds()
+			})),
 		gauge("ponte_clock_offset_seconds", "How far business time was moved ahead.",
 			func() float64 { return core.Clock.Offset().Seconds() }),
 	)
@@ -112,7 +124,11 @@ func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 	return m
 }
 
-const centavos = 100
+// Units of an amount, in one of its currency.
+const (
+	centavos   = 100
+	millionths = 1_000_000
+)
 
 // doubt returns a figure of the money in doubt.
 func doubt(core *Core, figure func(payout.Doubt) float64) func() float64 {
@@ -137,6 +153,19 @@ func concern(core *Core, number func(infraction.Concern) int64) func() float64 {
 			return -1 // not known
 		}
 		return float64(number(c))
+	}
+}
+
+// cryptoDoubt is doubt for withdrawals.
+func cryptoDoubt(core *Core, figure func(withdrawal.Doubt) float64) func() float64 {
+	return func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
+		defer cancel()
+		d, err := core.CountCryptoDoubts(ctx)
+		if err != nil {
+			return -1 // not known
+		}
+		return figure(d)
 	}
 }
 

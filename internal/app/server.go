@@ -74,17 +74,22 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	s.metrics.watch(hooks)
 	charges, payouts := core.charges(bank, once, hooks, log, s.metrics.heard), core.payouts(bank, once, hooks, log)
 	infractions := core.infractions(bank, charges, log)
+	withdrawals := core.withdrawals(bank.Chain, once, hooks, log)
 	v1 := api.New(api.Services{
 		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
-		Infractions: infractions,
+		Infractions: infractions, Chain: bank.Chain.Provider, Quotes: core.quotes(bank.Chain, log), Withdrawals: withdrawals,
 	})
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
+	toldCoins := callback.NewChain(bank.Chain.Provider, bank.Chain.secret, callback.ChainReceivers{Payout: withdrawals.Hint}, s.metrics.notified)
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, callback.Prefix) {
+		switch {
+		case toldCoins.Takes(r.URL.Path):
+			toldCoins.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, callback.Prefix):
 			told.ServeHTTP(w, r)
-			return
+		default:
+			v1.ServeHTTP(w, r)
 		}
-		v1.ServeHTTP(w, r)
 	})))
 	s.loops = slices.Concat(bank.steps, []loop{
 		{name: "node", every: 500 * time.Millisecond, step: s.node.Step, early: true},
@@ -103,6 +108,8 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "payout reconciliation", every: time.Second, step: payouts.Reconcile},
 		{name: "infractions", every: 500 * time.Millisecond, step: infractions.Reconcile},
 		{name: "defenses", every: 200 * time.Millisecond, step: infractions.HandIn},
+		{name: "withdrawal hints", every: 20 * time.Millisecond, step: withdrawals.FollowHints},
+		{name: "withdrawal checks", every: 500 * time.Millisecond, step: withdrawals.CheckDue},
 		{name: "lost charges", every: 5 * time.Second, step: bank.Router.Step},
 	}, webhookLoops(hooks))
 	return s, nil
@@ -111,7 +118,9 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 // Reachable makes the server tell its acquirers where to send notifications: to its public URL, or to base when it has
 // none. It comes before Work.
 func (s *Server) Reachable(base string) {
-	s.loops = append(s.loops, s.bank.register(cmp.Or(strings.TrimSuffix(s.config.PublicURL, "/"), base)))
+	base = cmp.Or(strings.TrimSuffix(s.config.PublicURL, "/"), base)
+	s.bank.Chain.reachable(base)
+	s.loops = append(s.loops, s.bank.register(base))
 }
 
 // checkReachable refuses to tell real acquirers an address that only works here.

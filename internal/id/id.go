@@ -130,15 +130,17 @@ const (
 type Prefix string
 
 const (
-	Charge     Prefix = "chg_"     // a Pix charge
-	Payout     Prefix = "pyt_"     // a Pix payout
-	Infraction Prefix = "inf_"     // a claim that a payment was fraud
-	Event      Prefix = "evt_"     // something that happened
-	Endpoint   Prefix = "whk_"     // where events are sent
-	Request    Prefix = "req_"     // one HTTP request
-	Hold       Prefix = "hld_"     // money an operator blocked
-	InflowTx   Prefix = "txn_in_"  // a transaction that brought money in
-	OutflowTx  Prefix = "txn_out_" // a transaction that took money out
+	Charge       Prefix = "chg_"     // a Pix charge
+	Payout       Prefix = "pyt_"     // a Pix payout
+	Infraction   Prefix = "inf_"     // a claim that a payment was fraud
+	CryptoPayout Prefix = "cpo_"     // a crypto withdrawal
+	CryptoQuote  Prefix = "cqt_"     // what an amount was worth
+	Event        Prefix = "evt_"     // something that happened
+	Endpoint     Prefix = "whk_"     // where events are sent
+	Request      Prefix = "req_"     // one HTTP request
+	Hold         Prefix = "hld_"     // money an operator blocked
+	InflowTx     Prefix = "txn_in_"  // a transaction that brought money in
+	OutflowTx    Prefix = "txn_out_" // a transaction that took money out
 )
 
 // Format returns x with its prefix, as people see it.

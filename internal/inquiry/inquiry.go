@@ -1,7 +1,8 @@
 // Package inquiry asks acquirers about many things: never two questions about one thing at a time, never on and on at one
 // that does not answer, and never only because somebody said so.
 //
-// It knows neither charges nor payouts. What is asked and what follows from the answer is its caller's.
+// It knows neither charges nor payouts. What is asked and what follows from the answer is its caller's. A crypto provider
+// is an acquirer here.
 package inquiry
 
 import (
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -78,14 +80,18 @@ func (s *Silence) Note(name string, err error) bool {
 
 // isSilence reports whether err means that an acquirer would not answer the next question either.
 func isSilence(err error) bool {
+	if failure, ok := errors.AsType[*chain.Error](err); ok {
+		return failure.Class != chain.Protocol && failure.Class != chain.Business
+	}
 	failure, ok := errors.AsType[*acquirer.Error](err)
 	return ok && failure.Class != acquirer.Protocol && failure.Class != acquirer.Business
 }
 
 // IsAcquirers reports whether err is how an acquirer failed, and not ourselves.
 func IsAcquirers(err error) bool {
-	_, ok := errors.AsType[*acquirer.Error](err)
-	return ok
+	_, bank := errors.AsType[*acquirer.Error](err)
+	_, provider := errors.AsType[*chain.Error](err)
+	return bank || provider
 }
 
 const (
