@@ -10,6 +10,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/payout"
@@ -28,6 +29,7 @@ type API struct {
 	limiter   *ratelimit.Limiter
 	charges   *charge.Service
 	payouts   *payout.Service
+	deposits  *deposit.Service
 
 	mux    *http.ServeMux
 	routes map[string]*route // by their patterns
@@ -41,12 +43,13 @@ type Services struct {
 	Limiter   *ratelimit.Limiter
 	Charges   *charge.Service
 	Payouts   *payout.Service
+	Deposits  *deposit.Service
 }
 
 // New returns the API.
 func New(s Services) *API {
 	a := &API{
-		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges, payouts: s.Payouts,
+		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges, payouts: s.Payouts, deposits: s.Deposits,
 		mux: http.NewServeMux(), routes: map[string]*route{},
 	}
 	for _, r := range routes() {

@@ -19,6 +19,12 @@ const (
 	PayoutCreated   Type = "payout.created"   // a Pix payout is accepted and its money held
 	PayoutCompleted Type = "payout.completed" // the recipient has it
 	PayoutFailed    Type = "payout.failed"    // it was not sent, and its money is back
+
+	CryptoChargeCreated    Type = "crypto.charge.created"    // a crypto charge has its address
+	CryptoChargeConfirming Type = "crypto.charge.confirming" // coins were seen on the chain
+	CryptoChargePaid       Type = "crypto.charge.paid"       // its money is confirmed and posted
+	CryptoChargeFailed     Type = "crypto.charge.failed"     // it went wrong
+	CryptoChargeExpired    Type = "crypto.charge.expired"    // nothing came in time
 )
 
 // Event is one thing that happened.

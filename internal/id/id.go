@@ -130,13 +130,14 @@ const (
 type Prefix string
 
 const (
-	Charge    Prefix = "chg_"     // a Pix charge
-	Payout    Prefix = "pyt_"     // a Pix payout
-	Event     Prefix = "evt_"     // something that happened
-	Request   Prefix = "req_"     // one HTTP request
-	Hold      Prefix = "hld_"     // money an operator blocked
-	InflowTx  Prefix = "txn_in_"  // a transaction that brought money in
-	OutflowTx Prefix = "txn_out_" // a transaction that took money out
+	Charge       Prefix = "chg_"     // a Pix charge
+	Payout       Prefix = "pyt_"     // a Pix payout
+	CryptoCharge Prefix = "ccr_"     // a crypto charge
+	Event        Prefix = "evt_"     // something that happened
+	Request      Prefix = "req_"     // one HTTP request
+	Hold         Prefix = "hld_"     // money an operator blocked
+	InflowTx     Prefix = "txn_in_"  // a transaction that brought money in
+	OutflowTx    Prefix = "txn_out_" // a transaction that took money out
 )
 
 // Format returns x with its prefix, as people see it.

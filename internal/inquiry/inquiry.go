@@ -1,7 +1,8 @@
 // Package inquiry asks acquirers about many things: never two questions about one thing at a time, never on and on at one
 // that does not answer, and never only because somebody said so.
 //
-// It knows neither charges nor payouts. What is asked and what follows from the answer is its caller's.
+// It knows neither charges nor payouts. What is asked and what follows from the answer is its caller's. A crypto provider
+// is an acquirer here.
 package inquiry
 
 import (
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/chain"
 )
 
 // workersMax are the questions that one step asks at once.
@@ -53,8 +55,14 @@ func (s *Silence) Has(name string) bool {
 // Note notes an acquirer when err means that it would not answer the next question either, and reports whether that is
 // news.
 func (s *Silence) Note(name string, err error) bool {
-	failure, ok := errors.AsType[*acquirer.Error](err)
-	if !ok || failure.Class == acquirer.Protocol || failure.Class == acquirer.Business {
+	silent := false
+	if failure, ok := errors.AsType[*acquirer.Error](err); ok {
+		silent = failure.Class != acquirer.Protocol && failure.Class != acquirer.Business
+	}
+	if failure, ok := errors.AsType[*chain.Error](err); ok {
+		silent = failure.Class != chain.Protocol && failure.Class != chain.Business
+	}
+	if !silent {
 		return false
 	}
 	_, known := s.names.LoadOrStore(name, struct{}{})
@@ -63,8 +71,9 @@ func (s *Silence) Note(name string, err error) bool {
 
 // IsAcquirers reports whether err is how an acquirer failed, and not ourselves.
 func IsAcquirers(err error) bool {
-	_, ok := errors.AsType[*acquirer.Error](err)
-	return ok
+	_, bank := errors.AsType[*acquirer.Error](err)
+	_, provider := errors.AsType[*chain.Error](err)
+	return bank || provider
 }
 
 const memoryMax = 50_000 // names, twice
