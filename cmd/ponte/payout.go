@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
@@ -49,7 +49,7 @@ func (*payoutDoubt) Run(e *env) error {
 			AgeSeconds: int64(now.Sub(p.DoubtAt) / time.Second),
 		}
 		list = append(list, d)
-		rows = append(rows, []string{d.Payout, d.Account, d.Gross, d.Acquirer, d.Name, fmt.Sprint(d.Sends), d.Since})
+		rows = append(rows, []string{d.Payout, d.Account, d.Gross, d.Acquirer, d.Name, strconv.FormatInt(d.Sends, 10), d.Since})
 	}
 	if len(list) == 0 {
 		return e.print(list, "No payout is in doubt.")

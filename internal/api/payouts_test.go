@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -299,7 +300,7 @@ func TestPayoutList(t *testing.T) {
 		a, other := payer(t, s, "1000.00"), payer(t, s, "1000.00")
 		var want []string
 		for i := range 5 {
-			want = append(want, makePayout(t, s, a.Key, fmt.Sprint(i)).ID)
+			want = append(want, makePayout(t, s, a.Key, strconv.Itoa(i)).ID)
 			s.Advance(t, time.Hour)
 		}
 		foreign := makePayout(t, s, other.Key, "0").ID
@@ -488,4 +489,14 @@ func TestPayoutFaults(t *testing.T) {
 		}
 		wantAudit(t, s)
 	})
+}
+
+// inTransit returns what an account has on its way out.
+func inTransit(t *testing.T, s *testkit.Service, a id.Account) int64 {
+	t.Helper()
+	b, err := ledger.Balances(t.Context(), s.Core.DB, a, money.CurrencyBRL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.InTransit
 }

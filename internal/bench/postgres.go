@@ -61,13 +61,40 @@ func (r *run) postgres(ctx context.Context) error {
 		return err
 	}
 	r.plain("pgbench: TPC-B, scale 10, 32 clients", mix)
-	if _, err := command(ctx, filepath.Join(filepath.Dir(path), "psql"), "-q", "-c", "CREATE DATABASE charges", url); err != nil {
+	return r.moving(ctx, psqlBeside(path), url, mix)
+}
+
+// moving measures charges and payouts over HTTP, each on a database of its own, against what pgbench gets.
+func (r *run) moving(ctx context.Context, psql, url string, mix float64) error {
+	charges, err := createDatabase(ctx, psql, url, "charges")
+	if err != nil {
 		return err
 	}
-	if err := r.creations(ctx, "PostgreSQL", strings.Replace(url, "/postgres?", "/charges?", 1), mix, chargesPostgresMin); err != nil {
+	payouts, err := createDatabase(ctx, psql, url, "payouts")
+	if err != nil {
 		return err
 	}
-	return r.creations(ctx, "SQLite", "", mix, chargesSQLiteMin)
+	history, err := createDatabase(ctx, psql, url, "history")
+	if err != nil {
+		return err
+	}
+	for _, measure := range []func() error{
+		func() error { return r.creations(ctx, "PostgreSQL", charges, mix, chargesPostgresMin) },
+		func() error { return r.creations(ctx, "SQLite", "", mix, chargesSQLiteMin) },
+		func() error { return r.payouts(ctx, "PostgreSQL", payouts, mix, payoutsRatioMin) },
+		func() error { return r.payouts(ctx, "SQLite", "sqlite:"+r.path("payouts.db"), mix, payoutsSQLiteMin) },
+		func() error { return r.transactions(ctx, psql, history) },
+	} {
+		if err := measure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceDatabase returns the address of another database of the same server.
+func replaceDatabase(url, name string) string {
+	return strings.Replace(url, "/postgres?", "/"+name+"?", 1)
 }
 
 func findPgbench(beside string) (string, error) {

@@ -126,7 +126,7 @@ func (h *Handler) pass(name string, n *notice) string {
 	if !known {
 		n.EndToEndID = ""
 	}
-	ok := true
+	var ok bool
 	switch {
 	case n.payout() != "" || (n.Type == typePayout && known):
 		ok = h.to.Payout(name, n.EndToEndID, n.payout())

@@ -26,6 +26,8 @@ const (
 	// three quarters of a minute to make one. Business time.
 	lookupGrace = time.Minute
 
+	usdDecimals = 2 // of a price
+
 	waitDefault = 7 * 24 * time.Hour // that providers wait for money when they do not tell
 
 	searchMargin  = 10 * time.Minute // around the time that is searched: clocks differ

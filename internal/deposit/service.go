@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -131,13 +130,13 @@ func (s *Service) claimed(ctx context.Context, r *Request) (found idempotency.Fo
 
 // create stores the deposit and has its address made.
 func (s *Service) create(ctx context.Context, r *Request, coin chain.Coin, claim idempotency.Claim) (Deposit, error) {
-	settings := r.Account.Settings
-	for _, err := range []error{settings.Permit(account.CreateCryptoCharge), settings.PermitUSDT(inUSDT(r.Price))} {
+	settings, price := r.Account.Settings, inUSDT(r.Price)
+	for _, err := range []error{settings.Permit(account.CreateCryptoCharge), settings.PermitUSDT(price)} {
 		if err != nil {
 			return Deposit{}, err
 		}
 	}
-	if err := s.permitPrice(ctx, r.Price, coin); err != nil {
+	if err := s.permitPrice(ctx, price, coin); err != nil {
 		return Deposit{}, err
 	}
 	d := Deposit{
@@ -156,7 +155,7 @@ func (s *Service) create(ctx context.Context, r *Request, coin chain.Coin, claim
 // centUSDT are the units of USDT in a cent's worth of digits.
 const centUSDT = 10_000
 
-// inUSDT returns a price's digits as USDT, for limits that are meant for both.
+// inUSDT returns a price in the digits of USDT, as limits that are meant for both are kept.
 func inUSDT(price money.USD) money.USDT { return money.USDT(price) * centUSDT }
 
 // firstCheck is when a deposit is looked for that nobody was told about: after its creation has ended, however slow.
@@ -191,26 +190,19 @@ func (s *Service) store(ctx context.Context, d *Deposit, claim idempotency.Claim
 
 // least is the smallest price of a payment in a coin, as its provider told it.
 type least struct {
-	price  money.USD
-	readAt time.Time // business time
+	price  money.USDT // USD, in the digits of USDT
+	readAt time.Time  // business time
 }
 
 const (
-	leastAgeMax  = time.Minute // of business time; networks change their minds, but not faster
-	leastTimeMax = chain.TryTimeMax
-
-	floorUSDT  money.USD = 20_00 // of a payment in USDT, whatever its network would take
-	floorOther money.USD = 15_00 // of a payment in any other coin
+	leastAgeMax  = time.Minute      // of business time; networks change their minds, but not faster
+	leastTimeMax = chain.TryTimeMax // of real time
 )
 
 // permitPrice returns nil when the price is not below what we and the coin's network take. A provider that does not tell
 // is asked for the address all the same: what it says then counts.
-func (s *Service) permitPrice(ctx context.Context, price money.USD, coin chain.Coin) error {
-	floor := floorOther
-	if coin.IsUSDT() {
-		floor = floorUSDT
-	}
-	if price < floor {
+func (s *Service) permitPrice(ctx context.Context, price money.USDT, coin chain.Coin) error {
+	if floor := coin.DepositFloor(); price < floor {
 		return errBelow(floor)
 	}
 	network, err := s.leastOf(ctx, coin)
@@ -226,15 +218,16 @@ func (s *Service) permitPrice(ctx context.Context, price money.USD, coin chain.C
 	return nil
 }
 
-func errBelow(least money.USD) error {
+func errBelow(least money.USDT) error {
+	text := (money.USD((least + centUSDT - 1) / centUSDT)).String()
 	return &fault.Error{
-		Kind: fault.Unprocessable, Code: "below_minimum", Public: fmt.Sprintf("the least in this currency is %s USD now", least),
-		Issues: []fault.Issue{{Path: "amount", Message: "must be at least " + least.String()}},
+		Kind: fault.Unprocessable, Code: "below_minimum", Public: "the least in this currency is " + text + " USD now",
+		Issues: []fault.Issue{{Path: "amount", Message: "must be at least " + text}},
 	}
 }
 
-// leastOf returns the smallest price that the coin's network takes.
-func (s *Service) leastOf(ctx context.Context, coin chain.Coin) (money.USD, error) {
+// leastOf returns the smallest price that we and the coin's network take.
+func (s *Service) leastOf(ctx context.Context, coin chain.Coin) (money.USDT, error) {
 	now := s.Clock.Now()
 	s.mu.Lock()
 	known, ok := s.least[coin.Code]
@@ -244,25 +237,15 @@ func (s *Service) leastOf(ctx context.Context, coin chain.Coin) (money.USD, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, leastTimeMax)
 	defer cancel()
-	coins, err := s.Provider.Minimum(ctx, coin.Code)
+	price, err := chain.LeastUSD(ctx, s.Provider, coin)
 	if err != nil {
 		return 0, err
-	}
-	worth, err := s.Provider.Estimate(ctx, chain.Conversion{From: coin.Code, To: "usd", Amount: coins})
-	if err != nil {
-		return 0, err
-	}
-	price, err := money.ParseUSD(worth.RoundCeil(usdDecimals).String())
-	if err != nil {
-		return 0, fmt.Errorf("deposit: %s %s are worth %s USD: %w", coins, coin.Code, worth, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.least[coin.Code] = least{price, now} // one for each coin of a short table
 	return price, nil
 }
-
-const usdDecimals = 2
 
 // ErrNotFound is returned for a deposit that the account does not have.
 var ErrNotFound = fault.New(fault.NotFound, "", "there is no such crypto charge")

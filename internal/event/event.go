@@ -20,6 +20,9 @@ const (
 	PayoutCompleted Type = "payout.completed" // the recipient has it
 	PayoutFailed    Type = "payout.failed"    // it was not sent, and its money is back
 
+	CryptoPayoutProcessing Type = "crypto.payout.processing" // a crypto payout is accepted and its money held
+	CryptoPayoutCompleted  Type = "crypto.payout.completed"  // its coins were sent
+	CryptoPayoutFailed     Type = "crypto.payout.failed"     // they were not and never will be, and its money is back
 	CryptoChargeCreated    Type = "crypto.charge.created"    // a crypto charge has its address
 	CryptoChargeConfirming Type = "crypto.charge.confirming" // coins were seen on the chain
 	CryptoChargePaid       Type = "crypto.charge.paid"       // its money is confirmed and posted

@@ -132,6 +132,8 @@ type Prefix string
 const (
 	Charge       Prefix = "chg_"     // a Pix charge
 	Payout       Prefix = "pyt_"     // a Pix payout
+	CryptoPayout Prefix = "cpo_"     // a crypto withdrawal
+	CryptoQuote  Prefix = "cqt_"     // what an amount was worth
 	CryptoCharge Prefix = "ccr_"     // a crypto charge
 	Event        Prefix = "evt_"     // something that happened
 	Request      Prefix = "req_"     // one HTTP request

@@ -43,8 +43,7 @@ func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err er
 			return problems, err
 		}
 		a := audit{account: id.Account(account), posted: map[id.ID]sums{}}
-		err = db.Read(ctx, func(ctx context.Context, tx *sqldb.Tx) error { return a.run(ctx, tx) })
-		if err != nil {
+		if err = db.Read(ctx, a.run); err != nil {
 			return problems, err
 		}
 		problems = append(problems, a.problems...)
@@ -54,6 +53,11 @@ func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err er
 
 // sums are what was posted for a payout, by kind.
 type sums struct{ held, sent, fee, back, returned money.BRL }
+
+// of returns the sum of one kind; every other kind is not read.
+func (s *sums) of(kind ledger.Kind) *money.BRL {
+	return map[ledger.Kind]*money.BRL{KindHold: &s.held, kindSent: &s.sent, kindFee: &s.fee, kindBack: &s.back, kindReturn: &s.returned}[kind] //nolint:exhaustive // those of payouts
+}
 
 // audit is one account under audit.
 type audit struct {
@@ -119,18 +123,7 @@ func (a *audit) readPosted(ctx context.Context, tx *sqldb.Tx) error {
 		}
 		for _, x := range rows {
 			s := a.posted[x.payout]
-			switch ledger.Kind(x.kind) {
-			case KindHold:
-				s.held += money.BRL(x.amount)
-			case kindSent:
-				s.sent += money.BRL(x.amount)
-			case kindFee:
-				s.fee += money.BRL(x.amount)
-			case kindBack:
-				s.back += money.BRL(x.amount)
-			case kindReturn:
-				s.returned += money.BRL(x.amount)
-			}
+			*s.of(ledger.Kind(x.kind)) += money.BRL(x.amount)
 			a.posted[x.payout] = s
 			after = x.transfer
 		}
@@ -164,17 +157,20 @@ func (a *audit) payout(p *Payout) {
 // events counts the events of the transitions that were made.
 func (a *audit) events(ctx context.Context, tx *sqldb.Tx) error {
 	done := a.counts[Completed] + a.counts[Reversed]
-	for kind, want := range map[event.Type]int64{
-		event.PayoutCreated:   a.counts[Processing] + a.counts[Failed] + done,
-		event.PayoutCompleted: done,
-		event.PayoutFailed:    a.counts[Failed],
+	for _, e := range []struct {
+		kind event.Type
+		want int64
+	}{
+		{event.PayoutCreated, a.counts[Processing] + a.counts[Failed] + done},
+		{event.PayoutCompleted, done},
+		{event.PayoutFailed, a.counts[Failed]},
 	} {
-		got, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], countEvents, int64(a.account), string(kind))
+		got, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], countEvents, int64(a.account), string(e.kind))
 		if err != nil {
 			return err
 		}
-		if got != want {
-			a.problem("%d events %s, want %d", got, kind, want)
+		if got != e.want {
+			a.problem("%d events %s, want %d", got, e.kind, e.want)
 		}
 	}
 	return nil

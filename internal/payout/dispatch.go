@@ -26,7 +26,7 @@ func (d *dispatch) run(ctx, sending context.Context) error {
 		switch {
 		case err == nil:
 			return d.accepted(ctx, &seen)
-		case !acquirer.IsRefused(err):
+		case !acquirer.IsRefused(err) && !failsOverFromUnknown:
 			return d.unknown(ctx, sending, err)
 		case isAboutThePayout(err):
 			return d.refused(ctx, explain(acquirer.As(err).Code), err)

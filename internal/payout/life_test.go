@@ -2,6 +2,7 @@ package payout_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -166,7 +167,7 @@ func (l *liver) live(step string) {
 	case step == "exhaust": // until the breakers of both are open
 		a := l.payer(1_000_000)
 		for i := range 10 {
-			_, _, _ = l.Create(l.t.Context(), request(a, fmt.Sprint(i), 1000))
+			_, _, _ = l.Create(l.t.Context(), request(a, strconv.Itoa(i), 1000))
 		}
 	default:
 		l.t.Fatalf("what is %q?", step)

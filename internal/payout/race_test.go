@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,7 +34,7 @@ func TestCrowd(t *testing.T) {
 		var accepted, refused atomic.Int64
 		for i := range many {
 			all.Go(func() {
-				p, outcome, err := nodes[i%len(nodes)].Create(t.Context(), request(a, fmt.Sprint(i), 1000))
+				p, outcome, err := nodes[i%len(nodes)].Create(t.Context(), request(a, strconv.Itoa(i), 1000))
 				switch f := fault.As(err); {
 				case err == nil && outcome == idempotency.Created && p.Status == payout.Processing:
 					accepted.Add(1)

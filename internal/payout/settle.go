@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,10 +133,8 @@ func (s *Service) settle(ctx context.Context, p *Payout, seen *acquirer.Payout) 
 // contradict tells operators when an acquirer says what cannot be: money that it sent and we gave back, or the other way
 // round. Nothing moves by it.
 func (s *Service) contradict(ctx context.Context, p *Payout, seen *acquirer.Payout, agrees ...State) {
-	for _, state := range agrees {
-		if p.Status == state {
-			return
-		}
+	if slices.Contains(agrees, p.Status) {
+		return
 	}
 	s.Log.LogAttrs(ctx, slog.LevelError, "an acquirer contradicts what is known of a payout: money may be missing",
 		slog.String("payout", prefix.Format(p.ID)), slog.String("status", string(p.Status)), slog.String("acquirer", p.Acquirer),

@@ -206,14 +206,6 @@ func each(t *testing.T, test func(t *testing.T, n *node)) {
 	})
 }
 
-// in returns the node for a part of its test.
-func (n *node) in(t *testing.T) *node {
-	t.Helper()
-	w, part := *n.world, *n
-	w.t, part.world = t, &w
-	return &part
-}
-
 // step takes steps until there is nothing to do.
 func (n *node) step(f func(context.Context) (bool, error)) {
 	n.t.Helper()
@@ -305,7 +297,9 @@ func (n *node) events(owner id.Account) string {
 		if err := r.Scan(&kind, &data); err != nil {
 			return "", err
 		}
-		var shown struct{ Status string }
+		var shown struct {
+			Status string `json:"status"`
+		}
 		err := json.Unmarshal(data, &shown)
 		return strings.TrimPrefix(kind, "payout.") + " " + shown.Status, err
 	}, `SELECT type, data FROM event WHERE account_id = $1 ORDER BY id`, int64(owner))
@@ -320,7 +314,7 @@ func (n *node) audit() {
 	n.t.Helper()
 	result, err := ledger.Audit(n.t.Context(), n.db)
 	more, payoutErr := payout.Audit(n.t.Context(), n.db)
-	if problems := append(result.Problems, more...); err != nil || payoutErr != nil || len(problems) > 0 {
+	if problems := slices.Concat(result.Problems, more); err != nil || payoutErr != nil || len(problems) > 0 {
 		n.t.Errorf("audit: %v %v %v", problems, err, payoutErr)
 	}
 }

@@ -46,6 +46,12 @@ const (
 	staticTxIDMax = 25
 )
 
+// What a BR Code usually takes, so that room is made once.
+const (
+	brCodeUsual = 256 // characters
+	fieldsUsual = 12
+)
+
 const centavosMax = 999_999_999_999 // 9999999999.99 has amountMax characters
 
 // The fields of a BR Code. Those of a template stand behind it.
@@ -103,7 +109,7 @@ func (c BRCode) Encode() (string, error) {
 	if !isCategory(category) {
 		return "", fieldError(idCategory, "%s, want four digits", quote(category))
 	}
-	fields := []Field{
+	fields := append(make([]Field, 0, fieldsUsual), []Field{
 		{idFormat, formatOne},
 		{c.accountID(), account},
 		{idCategory, category},
@@ -111,8 +117,8 @@ func (c BRCode) Encode() (string, error) {
 		{idCountry, countryBR},
 		{idName, plain(c.Name, nameMax)},
 		{idCity, plain(c.City, cityMax)},
-		{idAdditional, subTxID + lengthOf(txID) + txID},
-	}
+		{idAdditional, string(appendField(nil, Field{subTxID, txID}))},
+	}...)
 	if c.IsDynamic() {
 		fields = append(fields, Field{idUse, useOnce})
 	}
@@ -136,7 +142,7 @@ func (c BRCode) account() (string, error) {
 	if (c.Key == Key{}) == (c.URL == "") {
 		return "", errKeyOrURL
 	}
-	fields := []Field{{subGUI, pixGUI}}
+	fields := append(make([]Field, 0, fieldsUsual), Field{subGUI, pixGUI})
 	if c.IsDynamic() {
 		if err := checkURL(c.URL); err != nil {
 			return "", err
@@ -159,15 +165,15 @@ func (c BRCode) account() (string, error) {
 	if info := plain(c.Info, brCodeMax); info != "" {
 		fields = append(fields, Field{subInfo, info})
 	}
-	slices.SortFunc(fields, func(a, b Field) int { return strings.Compare(a.ID, b.ID) })
-	var b strings.Builder
+	slices.SortFunc(fields, byID)
+	b := make([]byte, 0, fieldMax)
 	for _, f := range fields {
-		b.WriteString(f.ID + lengthOf(f.Value) + f.Value)
+		b = appendField(b, f)
 	}
-	if b.Len() > fieldMax {
-		return "", fieldError(idAccount, "%d characters, %d too many: info is too long", b.Len(), b.Len()-fieldMax)
+	if len(b) > fieldMax {
+		return "", fieldError(idAccount, "%d characters, %d too many: info is too long", len(b), len(b)-fieldMax)
 	}
-	return b.String(), nil
+	return string(b), nil
 }
 
 var errKeyOrURL = errors.New("pix: BR Code: want either a key or a URL")
@@ -176,6 +182,9 @@ var errKeyOrURL = errors.New("pix: BR Code: want either a key or a URL")
 func (c BRCode) accountID() string {
 	taken := func(id string) bool {
 		return slices.ContainsFunc(c.Extra, func(f Field) bool { return f.ID == id })
+	}
+	if len(c.Extra) == 0 {
+		return idAccount
 	}
 	id, _ := strconv.Atoi(idAccount)
 	for taken(strconv.Itoa(id)) {
@@ -201,8 +210,8 @@ func (c BRCode) reference() (string, error) {
 
 // join writes the fields in the order of their ids, and the checksum behind them.
 func join(fields []Field) (string, error) {
-	slices.SortFunc(fields, func(a, b Field) int { return strings.Compare(a.ID, b.ID) })
-	var b strings.Builder
+	slices.SortFunc(fields, byID)
+	b := make([]byte, 0, brCodeUsual)
 	for i, f := range fields {
 		switch {
 		case i > 0 && fields[i-1].ID == f.ID:
@@ -214,16 +223,17 @@ func join(fields []Field) (string, error) {
 		case !isPrintable(f.Value):
 			return "", fieldError(f.ID, "not plain ASCII")
 		}
-		b.WriteString(f.ID + lengthOf(f.Value) + f.Value)
+		b = appendField(b, f)
 	}
-	b.WriteString(checksumHead)
-	code := b.String()
-	code += checksum(code)
-	if len(code) > brCodeMax {
-		return "", fmt.Errorf("pix: BR Code: %d characters, at most %d", len(code), brCodeMax)
+	b = append(b, checksumHead...)
+	b = appendChecksum(b, b)
+	if len(b) > brCodeMax {
+		return "", fmt.Errorf("pix: BR Code: %d characters, at most %d", len(b), brCodeMax)
 	}
-	return code, nil
+	return string(b), nil
 }
+
+func byID(a, b Field) int { return strings.Compare(a.ID, b.ID) }
 
 // ParseBRCode reads a BR Code with a Pix template, whoever wrote it. Its checksum must be right. Texts for people are
 // returned as they stand, accents included.
@@ -389,7 +399,12 @@ const segmentsMin = 2
 // checkURL fails unless s can be the URL of a charge.
 func checkURL(s string) error {
 	host, path, _ := strings.Cut(s, "/")
-	segments := slices.DeleteFunc(strings.Split(path, "/"), isEmpty)
+	segments := 0
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment != "" {
+			segments++
+		}
+	}
 	id := subOf(idAccount, subURL)
 	switch {
 	case len(s) > urlMax:
@@ -398,7 +413,7 @@ func checkURL(s string) error {
 		return fieldError(id, "not a URL")
 	case strings.Contains(s, "://"):
 		return fieldError(id, "want no https:// before it")
-	case host == "" || len(segments) < segmentsMin:
+	case host == "" || segments < segmentsMin:
 		return fieldError(id, "want a host and a path of %d names or more", segmentsMin)
 	}
 	return nil

@@ -405,3 +405,19 @@ func FuzzParseBRCode(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkEncode(b *testing.B) {
+	for name, c := range map[string]BRCode{
+		"dynamic": {URL: "127.0.0.1:41234/qr/v2/9d36b84fc70b478fb95c12729b90ca25", Name: "Ponte Simulador alpha", City: "SAO PAULO"},
+		"static":  {Key: Key{KeyCPF, "52998224725"}, Amount: 1000, Name: "Loja do Zé", City: "São Paulo", TxID: "PEDIDO0001"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.Encode(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -72,8 +72,12 @@ func find(fields []Field, id string) (value string, found bool) {
 	return "", false
 }
 
-// lengthOf returns the length of value in two digits. One that does not fit is refused with the field around it.
-func lengthOf(value string) string { return fmt.Sprintf("%02d", len(value)) }
+// appendField writes a field. Its length takes two digits: a longer one is refused by who calls.
+func appendField(to []byte, f Field) []byte {
+	to = append(to, f.ID...)
+	to = append(to, byte('0'+len(f.Value)/10%10), byte('0'+len(f.Value)%10))
+	return append(to, f.Value...)
+}
 
 // subOf names a template's field, such as 26-01.
 func subOf(template, id string) string {
@@ -117,12 +121,11 @@ func cutChecksum(s string) (string, error) {
 	return s[:end-len(checksumHead)], nil
 }
 
-// checksum returns the CRC-16/CCITT-FALSE of s in hexadecimal.
-func checksum(s string) string {
-	const polynomial, start, topBit = 0x1021, 0xffff, 0x8000
-	crc := uint16(start)
-	for i := range len(s) {
-		crc ^= uint16(s[i]) << 8
+// crcTable is what each byte does to a CRC-16/CCITT-FALSE.
+var crcTable = func() (table [256]uint16) {
+	const polynomial, topBit = 0x1021, 0x8000
+	for i := range table {
+		crc := uint16(i) << 8
 		for range 8 {
 			carry := crc & topBit
 			crc <<= 1
@@ -130,12 +133,29 @@ func checksum(s string) string {
 				crc ^= polynomial
 			}
 		}
+		table[i] = crc
 	}
-	return fmt.Sprintf("%04X", crc)
+	return table
+}()
+
+// checksum returns what appendChecksum writes.
+func checksum(s string) string { return string(appendChecksum(nil, s)) }
+
+// appendChecksum writes the CRC-16/CCITT-FALSE of s in hexadecimal.
+func appendChecksum[T string | []byte](to []byte, s T) []byte {
+	const digits = "0123456789ABCDEF"
+	crc := uint16(0xffff)
+	for i := range len(s) {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^s[i]]
+	}
+	return append(to, digits[crc>>12], digits[crc>>8&15], digits[crc>>4&15], digits[crc&15])
 }
 
 // formatCentavos writes an amount that is not negative, such as 10.50.
-func formatCentavos(n int64) string { return fmt.Sprintf("%d.%02d", n/100, n%100) }
+func formatCentavos(n int64) string {
+	b := strconv.AppendInt(make([]byte, 0, amountMax), n/100, 10)
+	return string(append(b, '.', byte('0'+n%100/10), byte('0'+n%10)))
+}
 
 // parseCentavos reads an amount as any bank writes it: 10, 10., .10, 10.1 or 10.10.
 func parseCentavos(s string) (int64, bool) {

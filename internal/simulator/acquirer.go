@@ -37,6 +37,8 @@ type acquirer struct {
 	host    atomic.Pointer[string] // host and port under which the door is reached
 	refuses atomic.Bool            // the door is shut by a fault
 	handler http.Handler
+
+	lastToken atomic.Pointer[goodToken]
 }
 
 func (a *acquirer) baseURL() string { return "http://" + *a.host.Load() }

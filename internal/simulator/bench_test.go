@@ -14,6 +14,26 @@ import (
 	"github.com/ponte-pay/ponte/internal/clock"
 )
 
+// BenchmarkPutPayout is PUT /v3/gn/pix/{idEnvio} by itself.
+func BenchmarkPutPayout(b *testing.B) {
+	w := openWorld(b, b.TempDir(), clock.New(nil))
+	alpha := w.acquirer("alpha")
+	token, body, handler := alpha.token(), alpha.payoutBody("0.01", "52998224725"), w.AcquirerHandler("alpha")
+	var n atomic.Int64
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			r := httptest.NewRequest(http.MethodPut, fmt.Sprintf("/v3/gn/pix/1%034d", n.Add(1)), strings.NewReader(body))
+			r.Header.Set("Authorization", "Bearer "+token)
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, r)
+			if answer.Code != http.StatusCreated {
+				b.Errorf("status %d: %s", answer.Code, answer.Body)
+			}
+		}
+	})
+}
+
 // BenchmarkPutCharge is PUT /v2/cob/{txid}: by itself, and over TCP as a service does it.
 func BenchmarkPutCharge(b *testing.B) {
 	for _, way := range []string{"handler", "tcp"} {

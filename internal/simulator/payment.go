@@ -197,18 +197,19 @@ func (b *books) pay(t transfer) (paymentView, error) {
 // newEndToEndID draws an id that no Pix has.
 func (b *books) newEndToEndID(kind pix.EndToEndKind, ispb string, now int64) (string, error) {
 	for {
-		e2e, err := pix.NewEndToEndID(kind, ispb, time.UnixMilli(now), b.random)
+		drawn, err := pix.NewEndToEndID(kind, ispb, time.UnixMilli(now), b.random)
 		if err != nil {
 			return "", err
 		}
+		e2e := drawn.String()
 		taken := false
 		for _, k := range b.book {
-			_, received := k.byE2E[toEndToEndID(e2e.String())]
-			_, sent := k.bySent[toEndToEndID(e2e.String())]
+			_, received := k.byE2E[toEndToEndID(e2e)]
+			_, sent := k.bySent[toEndToEndID(e2e)]
 			taken = taken || received || sent
 		}
 		if !taken {
-			return e2e.String(), nil
+			return e2e, nil
 		}
 	}
 }

@@ -79,6 +79,8 @@ func TestPayout(t *testing.T) {
 	t.Log("settle, and return in two parts")
 	w.clock.Raise(time.Minute)
 	w.sim("POST", "/sim/pix/payouts/a1/settle", "").want(t, http.StatusOK, `"status":"REALIZADO"`, `"acquirer":"alpha"`, sent.EndToEndID)
+	w.sim("POST", "/sim/pix/payouts/a1/settle", "").want(t, http.StatusOK, `"status":"REALIZADO"`) // as it is
+	w.sim("POST", "/sim/pix/payouts/a1/fail", "").want(t, http.StatusConflict, "payout_ended")
 	w.wantPayouts("alpha a1 ana@banco.example 10.00 REALIZADO 1 0.00")
 	w.sim("POST", "/sim/pix/payouts/a1/return", `{"amount":"2.50"}`).want(t, http.StatusOK, `"returned":"2.50"`)
 	w.sim("POST", "/sim/pix/payouts/a1/return", `{"amount":"7.51"}`).want(t, http.StatusUnprocessableEntity, "return_too_large")
@@ -113,9 +115,8 @@ func TestPayout(t *testing.T) {
 		if got := alpha.sent(id); got.Status != "NAO_REALIZADO" || got.Times.Settled != "" || got.Extras == nil || !cmp.Equal(got.Extras.Failure, want) {
 			t.Errorf("%s: got %+v", reason, got)
 		}
-		for _, what := range []string{"settle", "fail"} {
-			w.sim("POST", "/sim/pix/payouts/"+id+"/"+what, "").want(t, http.StatusConflict, "payout_ended")
-		}
+		w.sim("POST", "/sim/pix/payouts/"+id+"/settle", "").want(t, http.StatusConflict, "payout_ended")
+		w.sim("POST", "/sim/pix/payouts/"+id+"/fail", "").want(t, http.StatusOK, "NAO_REALIZADO") // as it is
 		w.sim("POST", "/sim/pix/payouts/"+id+"/return", "").want(t, http.StatusConflict, "payout_not_settled")
 	}
 	if got := w.told("?acquirer=alpha").Balance; got != "10000000.00" {
@@ -379,7 +380,7 @@ func TestPageOfPayouts(t *testing.T) {
 	w.follow("/envios/liquidar", url.Values{"id": {"a"}, "adquirente": {"alpha"}}).want(t, http.StatusOK, "O Pix enviado foi liquidado.", `class="tag paid">liquidado<`)
 	w.follow("/envios/recusar", url.Values{"id": {"b"}, "adquirente": {"alpha"}, "motivo": {"AC07"}}).want(t, http.StatusOK, "foi recusado", "AC07, Conta do usuário recebedor encerrada")
 	w.follow("/envios/devolver", url.Values{"id": {"a"}}).want(t, http.StatusOK, "foi devolvido", `class="tag gone">devolvido<`, "Voltaram R$ 1.234,56")
-	w.form("/envios/liquidar", url.Values{"id": {"a"}}).want(t, http.StatusBadRequest, "já foi liquidado ou recusado")
+	w.form("/envios/recusar", url.Values{"id": {"a"}}).want(t, http.StatusBadRequest, "já foi liquidado ou recusado")
 	w.form("/envios/devolver", url.Values{"id": {"a"}}).want(t, http.StatusBadRequest, "Não resta nada")
 	w.form("/envios/devolver", url.Values{"id": {"b"}}).want(t, http.StatusBadRequest, "Só volta o Pix que foi liquidado.")
 	w.form("/envios/recusar", url.Values{"id": {"x"}}).want(t, http.StatusNotFound, "Não há Pix enviado")

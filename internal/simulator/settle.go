@@ -115,6 +115,8 @@ type payoutOrder struct {
 	reason   string    // why it fails; empty means some
 	amount   money.BRL // that comes back; 0 means all that is left
 	silent   bool      // the notification gets lost
+
+	end payoutStatus // that it shall have; payoutProcessing means neither
 }
 
 // findPayout returns a payout by the id that its sender chose.
@@ -142,6 +144,12 @@ func (s *Simulator) change(o payoutOrder, do func(b *books, acquirer int) (payou
 		return payoutView{}, errorOf(err)
 	}
 	v, err := do(s.books, found.acquirer)
+	if errors.Is(err, errPayoutEnded) {
+		// As it was wished, by somebody else: payouts also settle by themselves.
+		if found, err := s.findPayout(o); err == nil && found.status == o.end {
+			return found, nil
+		}
+	}
 	if err != nil {
 		return payoutView{}, errorOf(err)
 	}
@@ -152,10 +160,12 @@ func (s *Simulator) change(o payoutOrder, do func(b *books, acquirer int) (payou
 }
 
 func (s *Simulator) settlePayout(o payoutOrder) (payoutView, error) {
+	o.end = payoutSettled
 	return s.change(o, func(b *books, acquirer int) (payoutView, error) { return b.settle(acquirer, o.id) })
 }
 
 func (s *Simulator) failPayout(o payoutOrder) (payoutView, error) {
+	o.end = payoutFailed
 	return s.change(o, func(b *books, acquirer int) (payoutView, error) { return b.fail(acquirer, o.id, failureOf(o.reason)) })
 }
 

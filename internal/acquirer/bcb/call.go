@@ -16,6 +16,7 @@ import (
 	"net/url"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 const (
@@ -137,12 +138,12 @@ type answer struct {
 // exchange sends a request and reads the whole answer.
 func (c *Client) exchange(ctx context.Context, operation string, r request) (answer, *acquirer.Error) {
 	for met := 0; ; met++ {
-		w := &wire{}
-		a, err := c.roundTrip(w.watch(ctx), r)
+		w := &wire.Wire{}
+		a, err := c.roundTrip(w.Watch(ctx), r)
 		switch {
 		case err == nil:
 			return a, nil
-		case met < deadConnsMax && ctx.Err() == nil && w.metOnlyTheDead():
+		case met < deadConnsMax && ctx.Err() == nil && w.MetOnlyTheDead():
 			continue
 		}
 		return answer{}, c.broken(ctx, operation, w, err)
@@ -170,9 +171,9 @@ func (c *Client) roundTrip(ctx context.Context, r request) (answer, error) {
 }
 
 // broken is what the network's failure means.
-func (c *Client) broken(ctx context.Context, operation string, w *wire, err error) *acquirer.Error {
+func (c *Client) broken(ctx context.Context, operation string, w *wire.Wire, err error) *acquirer.Error {
 	failure := &acquirer.Error{Operation: operation, Class: acquirer.Down, Cause: ctx.Err()}
-	if w.sentNothing() || refusedCertificate(err) {
+	if w.SentNothing() || wire.RefusedCertificate(err) {
 		failure.Outcome = acquirer.Refused
 	}
 	var slow net.Error
@@ -181,7 +182,7 @@ func (c *Client) broken(ctx context.Context, operation string, w *wire, err erro
 	switch {
 	case ctx.Err() != nil, errors.As(err, &slow) && slow.Timeout():
 		failure.Class = acquirer.Timeout
-	case refusedCertificate(err), errors.As(err, &untrusted), errors.As(err, &unknown):
+	case wire.RefusedCertificate(err), errors.As(err, &untrusted), errors.As(err, &unknown):
 		failure.Class = acquirer.Credentials
 	}
 	// Without the URL, which says nothing that the operation does not say.

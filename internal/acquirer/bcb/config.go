@@ -130,7 +130,7 @@ const (
 // transport returns the connections to the acquirer.
 //
 // They speak HTTP/1.1: there one lost connection is one lost request and not all of them, and what was sent over it is
-// known exactly (see wire). Whatever proxy the environment names is not used: secrets go where the settings say.
+// known exactly (see package wire). Whatever proxy the environment names is not used: secrets go where the settings say.
 func (c Config) transport() (http.RoundTripper, error) {
 	if c.Transport != nil {
 		if !c.Certificate.isZero() || c.RootCAs != nil {

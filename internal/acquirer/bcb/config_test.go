@@ -26,6 +26,7 @@ import (
 	pkcs12 "software.sslmate.com/src/go-pkcs12"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/wire"
 	"github.com/ponte-pay/ponte/internal/clock"
 )
 
@@ -209,11 +210,11 @@ func TestCertificateRefusedAfterSending(t *testing.T) {
 		"tls: internal error": false, "tls: bad record MAC": false, "tls: close notify": false,
 	} {
 		err := fmt.Errorf("wrapped: %w", &net.OpError{Op: "remote error", Err: alertError(text)})
-		if got := refusedCertificate(err); got != want {
+		if got := wire.RefusedCertificate(err); got != want {
 			t.Errorf("%v is a refused certificate: %v", err, got)
 		}
 	}
-	if refusedCertificate(&net.OpError{Op: "read", Err: alertError("tls: bad certificate")}) || refusedCertificate(alertError("certificate")) {
+	if wire.RefusedCertificate(&net.OpError{Op: "read", Err: alertError("tls: bad certificate")}) || wire.RefusedCertificate(alertError("certificate")) {
 		t.Error("what the other side did not say counts")
 	}
 }

@@ -1,4 +1,5 @@
-package bcb
+// Package wire watches what becomes of an HTTP request, so that its failure is taken for no more than it proves.
+package wire
 
 import (
 	"context"
@@ -11,7 +12,7 @@ import (
 	"syscall"
 )
 
-// wire watches what becomes of one request, to tell what its failure proves.
+// Wire watches what becomes of one request, to tell what its failure proves.
 //
 // A request that never got a connection was never sent: that is the one proof there is. It is a good one because with
 // HTTP/1.1 a connection is told to GotConn before a byte of the request goes out. Everything later proves nothing:
@@ -21,13 +22,14 @@ import (
 // A pooled connection may have been closed by the other side without our having noticed. To send over it is to lose the
 // request and not to know. So each is looked at when it is taken out of the pool, and is closed if it is dead; then
 // nothing can have been written to it.
-type wire struct {
+type Wire struct {
 	asked atomic.Bool // a connection was asked for
 	alive atomic.Bool // at least one was had that was not dead
 	dead  atomic.Bool // one that was dead was closed
 }
 
-func (w *wire) watch(ctx context.Context) context.Context {
+// Watch returns a context for the request to be made with.
+func (w *Wire) Watch(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { w.asked.Store(true) },
 		GotConn: func(info httptrace.GotConnInfo) {
@@ -40,12 +42,12 @@ func (w *wire) watch(ctx context.Context) context.Context {
 	})
 }
 
-// sentNothing reports whether it is proven that no byte of the request was sent.
-func (w *wire) sentNothing() bool { return w.asked.Load() && !w.alive.Load() }
+// SentNothing reports whether it is proven that no byte of the request was sent.
+func (w *Wire) SentNothing() bool { return w.asked.Load() && !w.alive.Load() }
 
-// metOnlyTheDead reports whether the request failed only because the pool held dead connections, so that it can be made
+// MetOnlyTheDead reports whether the request failed only because the pool held dead connections, so that it can be made
 // again. net/http does so by itself, but not in every case.
-func (w *wire) metOnlyTheDead() bool { return w.dead.Load() && !w.alive.Load() }
+func (w *Wire) MetOnlyTheDead() bool { return w.dead.Load() && !w.alive.Load() }
 
 // closeIfDead closes an idle connection whose other side has closed it, or has sent what nobody asked for.
 func closeIfDead(c net.Conn) bool {
@@ -73,9 +75,9 @@ func closeIfDead(c net.Conn) bool {
 	return true
 }
 
-// refusedCertificate reports whether the other side ended the TLS handshake because of our certificate. With TLS 1.3 we
+// RefusedCertificate reports whether the other side ended the TLS handshake because of our certificate. With TLS 1.3 we
 // learn that only after the request was sent. It was not read: certificates are looked at before all else.
-func refusedCertificate(err error) bool {
+func RefusedCertificate(err error) bool {
 	var alert *net.OpError
 	if !errors.As(err, &alert) || alert.Op != "remote error" {
 		return false

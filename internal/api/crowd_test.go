@@ -1,0 +1,66 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
+	"github.com/ponte-pay/ponte/internal/testkit"
+)
+
+// TestPayoutCrowd sends 200 payouts at once on money for 100, to one server and to two that share a PostgreSQL and a bank:
+// exactly 100 are accepted, and in the end the bank has sent each of them once.
+func TestPayoutCrowd(t *testing.T) {
+	t.Parallel()
+	const many, enough = 200, 100
+	crowd := func(t *testing.T, w *testkit.World, servers ...*testkit.Service) {
+		t.Helper()
+		s := servers[0]
+		a := payer(t, s, fmt.Sprint(enough*11), "rate_limit=100000")
+		var all sync.WaitGroup
+		var accepted, refused atomic.Int64
+		for i := range many {
+			all.Go(func() {
+				body := fmt.Sprintf(`{"amount": 10.00, "pix_key": "maria@example.org", "external_id": "%d"}`, i)
+				got, err := testkit.Try(t.Context(), servers[i%len(servers)].URL, payoutRequest(a.Key, "", body))
+				switch {
+				case err != nil:
+					t.Error(err)
+				case got.Status == http.StatusCreated:
+					accepted.Add(1)
+				case got.Status == http.StatusPaymentRequired:
+					refused.Add(1)
+				default:
+					t.Errorf("%d %s", got.Status, got.Body)
+				}
+			})
+		}
+		all.Wait()
+		if accepted.Load() != enough || refused.Load() != many-enough {
+			t.Errorf("%d accepted, %d refused", accepted.Load(), refused.Load())
+		}
+		wantBalance(t, s, a.Key, "0.00")
+		testkit.Wait(t, "all to settle", func() bool {
+			settled := 0
+			for _, b := range w.Payouts(t) {
+				settled += b.Executions
+			}
+			return settled == enough && inTransit(t, s, a.ID) == 0
+		})
+		wantBalance(t, s, a.Key, "0.00")
+		wantAudit(t, s)
+	}
+	sqltest.EachURL(t, func(t *testing.T, url string) {
+		t.Helper()
+		w := testkit.NewWorld(t)
+		crowd(t, w, testkit.Run(t, url, testkit.Simulator(w)))
+	})
+	t.Run("two servers", func(t *testing.T) {
+		t.Parallel()
+		w, url := testkit.NewWorld(t), sqltest.Postgres(t)
+		crowd(t, w, testkit.Run(t, url, testkit.Simulator(w)), testkit.Run(t, url, testkit.Simulator(w)))
+	})
+}
