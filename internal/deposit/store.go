@@ -68,7 +68,7 @@ WHERE account_id = $3 AND id = $4 AND status = 'processing' AND asks = $5`
 	findDue = `SELECT ` + columns + ` FROM deposit WHERE check_at IS NOT NULL AND provider = $1 AND check_at <= $2 ORDER BY check_at LIMIT $3`
 
 	findReviews  = `SELECT ` + columns + ` FROM deposit WHERE review_at IS NOT NULL AND review_at >= $1 ORDER BY review_at DESC LIMIT $2`
-	countReviews = `SELECT COUNT(*) FROM deposit WHERE review_at IS NOT NULL AND review = $1`
+	countReviews = `SELECT COUNT(*) FROM (SELECT review_at FROM deposit WHERE review_at IS NOT NULL AND review = $1 ORDER BY review_at LIMIT $2) d`
 
 	insertUnmatched = `INSERT INTO unmatched_deposit (provider, payment_id, reference, amount, found_at, reason)
 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (provider, payment_id) DO NOTHING`
@@ -169,7 +169,10 @@ func CountUnmatched(ctx context.Context, q sqldb.Querier) (int64, error) {
 	return sqldb.One(ctx, q, sqldb.Scalar[int64], countUnmatched)
 }
 
-const reviewsMax = 500 // that are listed
+const (
+	reviewsMax = 500     // that are listed
+	countedMax = 100_000 // that are counted
+)
 
 // ListReviews returns the deposits that an operator should look at since a moment, the latest first.
 func ListReviews(ctx context.Context, q sqldb.Querier, since time.Time) ([]Deposit, error) {
@@ -178,7 +181,7 @@ func ListReviews(ctx context.Context, q sqldb.Querier, since time.Time) ([]Depos
 
 // CountStuck returns how many deposits have coins that their provider has not settled.
 func CountStuck(ctx context.Context, q sqldb.Querier) (int64, error) {
-	return sqldb.One(ctx, q, sqldb.Scalar[int64], countReviews, string(ReviewStuck))
+	return sqldb.One(ctx, q, sqldb.Scalar[int64], countReviews, string(ReviewStuck), countedMax)
 }
 
 // exists reports whether an account has a deposit.
