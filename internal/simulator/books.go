@@ -14,6 +14,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/simulator/chainworld"
 )
 
 // acquirerNames are the acquirers of this world, the preferred one first. The journal knows them by their places here.
@@ -66,6 +67,8 @@ type books struct {
 	book    [len(acquirerNames)]*book
 
 	locations cipher.Block
+
+	chain *chainworld.World // whose entries stand in the journal too
 }
 
 // book is the books of one acquirer.
@@ -83,8 +86,9 @@ type book struct {
 	infractionBook
 }
 
-func openBooks(o Options) (*books, error) {
+func openBooks(o Options, faults *faultRules) (*books, error) {
 	b := &books{clock: o.Clock, random: o.Random}
+	b.chain = newChain(o, faults, func() *books { return b })
 	for i := range b.book {
 		b.book[i] = &book{
 			byTxID: map[txID]uint32{}, byE2E: map[endToEndID]uint32{}, refunds: map[uint32][]refund{}, loose: map[uint32]string{},
@@ -185,6 +189,8 @@ func (b *books) apply(where extent, r *record) error {
 	case r.Clock != nil:
 		b.offset = max(b.offset, r.Clock.Offset)
 		return nil
+	case r.Crypto != nil:
+		return b.chain.Apply(r.Crypto)
 	}
 	acquirer, apply := b.change(where, r)
 	if apply == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // newHandler returns the control routes and the page.
 func (s *Simulator) newHandler() http.Handler {
 	mux := http.NewServeMux()
-	for pattern, handle := range map[string]func(*http.Request) (httpkit.Answer, error){
+	controls := map[string]func(*http.Request) (httpkit.Answer, error){
 		"POST /sim/pix/pay":    s.controlPay,
 		"POST /sim/pix/refund": s.controlRefund,
 		"POST /sim/pix/remove": s.controlRemove,
@@ -39,7 +40,11 @@ func (s *Simulator) newHandler() http.Handler {
 		"GET /sim/clock":     s.controlClock,
 		"POST /sim/clock":    s.controlAdvance,
 		"GET /sim/acquirers": s.controlAcquirers,
-	} {
+
+		"GET /sim/crypto/account": s.controlCryptoAccount,
+	}
+	maps.Copy(controls, s.chain.Controls())
+	for pattern, handle := range controls {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			answer, err := handle(r)
 			if err == nil {

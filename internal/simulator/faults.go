@@ -49,10 +49,10 @@ const (
 )
 
 // operations are all that a fault can name, in the order in which people see them.
-var operations = []string{
+var operations = append([]string{
 	string(opChargeCreate), string(opChargeGet), string(opPayoutSend), string(opPayoutGet), string(opMEDList), string(opMEDDefend),
 	string(opToken), string(opAny),
-}
+}, chainOperations...)
 
 // Bounds of faults.
 const (
@@ -64,7 +64,7 @@ const (
 
 // faultRule is a fault as it was ordered.
 type faultRule struct {
-	target    string // an acquirer
+	target    string // an acquirer, or a part of the chain world
 	operation operation
 	kind      faultKind
 	times     int           // left; 0 means until it is cleared
@@ -164,7 +164,7 @@ func (s *Simulator) controlAddFault(r *http.Request) (httpkit.Answer, error) {
 		return httpkit.Answer{}, err
 	}
 	rule := faultRule{
-		target:    f.String("target", httpkit.StringRule{Required: true, OneOf: acquirerNames[:]}).Value,
+		target:    f.String("target", httpkit.StringRule{Required: true, OneOf: faultTargets}).Value,
 		operation: operation(cmp.Or(f.String("operation", httpkit.StringRule{OneOf: operations}).Value, string(opAny))),
 		kind:      faultKind(f.String("kind", httpkit.StringRule{Required: true, OneOf: faultKinds}).Value),
 		times:     f.Int("times", httpkit.IntRule{Max: faultTimesMax, Default: 1}),
@@ -195,9 +195,9 @@ func (s *Simulator) addFault(rule faultRule) (faultRule, error) {
 		return faultRule{}, errFaultsFull
 	}
 	if rule.kind == faultRefuse {
-		a := s.acquirer(rule.target)
-		a.refuses.Store(true)
-		a.door.shut()
+		refuses, d := s.shutter(rule.target)
+		refuses.Store(true)
+		d.shut()
 	}
 	return rule, nil
 }
@@ -214,13 +214,14 @@ func (s *Simulator) clearFaults(ctx context.Context) error {
 	s.refusing.Lock()
 	defer s.refusing.Unlock()
 	s.faults.clear()
-	for _, a := range s.acquirers {
-		if !a.refuses.Load() {
+	for _, target := range faultTargets {
+		refuses, d := s.shutter(target)
+		if !refuses.Load() {
 			continue
 		}
-		a.refuses.Store(false)
-		if err := a.door.reopen(ctx); err != nil {
-			a.refuses.Store(true)
+		refuses.Store(false)
+		if err := d.reopen(ctx); err != nil {
+			refuses.Store(true)
 			return err
 		}
 	}

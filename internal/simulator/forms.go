@@ -30,6 +30,15 @@ var pageNotices = map[string]string{
 	"recusado":        "O Pix enviado foi recusado.",
 	"envio_devolvido": "O Pix enviado foi devolvido.",
 
+	"moedas":            "As moedas estão a caminho.",
+	"cripto_confirmada": "O depósito foi confirmado.",
+	"cripto_vencida":    "O depósito venceu.",
+	"cripto_falhou":     "O depósito falhou.",
+	"cripto_devolvida":  "As moedas foram devolvidas.",
+	"saque_concluido":   "As moedas foram enviadas.",
+	"saque_falhou":      "O saque falhou.",
+	"saque_rejeitado":   "O saque foi rejeitado.",
+
 	"relogio": "O relógio foi adiantado.",
 }
 
@@ -120,7 +129,7 @@ func (s *Simulator) formFault(r *http.Request) (url.Values, error) {
 		times: times, delay: time.Duration(delay) * time.Millisecond,
 	}
 	switch {
-	case s.acquirer(rule.target) == nil:
+	case !slices.Contains(faultTargets, rule.target):
 		return nil, invalid("target", "is unknown")
 	case !slices.Contains(operations, string(rule.operation)):
 		return nil, invalid("operation", "is unknown")

@@ -31,6 +31,8 @@ type record struct {
 	Infraction *infractionRecord `json:"infraction,omitempty"`
 	Defense    *defenseRecord    `json:"defense,omitempty"`
 	Verdict    *verdictRecord    `json:"verdict,omitempty"`
+
+	Crypto json.RawMessage `json:"crypto,omitempty"` // an entry of the chain world
 }
 
 // extent is where a record stands in the journal. What stands there never changes.

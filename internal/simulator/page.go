@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -39,7 +40,7 @@ func (s *Simulator) addPage(mux *http.ServeMux) {
 		})
 	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.showPage(w, r) })
-	for pattern, act := range map[string]func(*http.Request) (url.Values, error){
+	forms := map[string]func(*http.Request) (url.Values, error){
 		"POST /pagar":         s.formPay,
 		"POST /devolver":      s.formRefund,
 		"POST /remover":       s.formRemove,
@@ -55,7 +56,9 @@ func (s *Simulator) addPage(mux *http.ServeMux) {
 		"POST /envios/liquidar": s.formPayout(s.settlePayout, "liquidado"),
 		"POST /envios/recusar":  s.formPayout(s.failPayout, "recusado"),
 		"POST /envios/devolver": s.formPayout(s.returnPayout, "envio_devolvido"),
-	} {
+	}
+	maps.Copy(forms, s.chainForms())
+	for pattern, act := range forms {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, httpkit.BodyBytesMax)
 			err := r.ParseForm()
@@ -90,8 +93,12 @@ type pageView struct {
 	Failures      []choice
 	Infractions   []infractionRow
 	ClaimTotal    int // infractions in all
+	Wallet        []walletRow
+	WalletTotal   int // crypto payments in all
+	Sent          []sentRow
+	SentTotal     int // crypto payouts in all
 	Faults        []string
-	Acquirers     []string
+	Targets       []string
 	Operations    []choice
 	Kinds         []choice
 	Advances      []choice
@@ -168,7 +175,7 @@ type paymentRow struct {
 	HasLeft    bool
 }
 
-var pageOperations = []choice{
+var pageOperations = append([]choice{
 	{string(opAny), "tudo"},
 	{string(opChargeCreate), "criar cobrança"},
 	{string(opChargeGet), "consultar cobrança ou Pix"},
@@ -177,7 +184,7 @@ var pageOperations = []choice{
 	{string(opMEDList), "listar infrações"},
 	{string(opMEDDefend), "defender-se de infração"},
 	{string(opToken), "entrar (token)"},
-}
+}, chainChoices...)
 
 var pageKinds = []choice{
 	{string(faultRefuse), "recusar conexões"},
@@ -244,13 +251,16 @@ func inBrasilia(t time.Time) string { return t.In(brasilia).Format(pageTime) }
 
 func (s *Simulator) pageView() pageView {
 	view := pageView{
-		Now: inBrasilia(s.clock.Now()), Acquirers: acquirerNames[:], Operations: pageOperations, Kinds: pageKinds, Advances: pageAdvances,
+		Now: inBrasilia(s.clock.Now()), Targets: faultTargets, Operations: pageOperations, Kinds: pageKinds, Advances: pageAdvances,
 	}
 	if offset := s.clock.Offset(); offset > 0 {
 		view.Ahead = ahead(offset)
 	}
 	for _, r := range s.faults.list() {
 		view.Faults = append(view.Faults, r.inPortuguese())
+	}
+	if err := s.addWallet(&view); err != nil {
+		s.log.Error("chain world stands still", slog.String("error", err.Error()))
 	}
 	for _, v := range s.latestCharges(&view) {
 		view.Charges = append(view.Charges, s.chargeRow(v))

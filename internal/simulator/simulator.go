@@ -1,5 +1,5 @@
-// Package simulator is a bank of our own: two Pix acquirers that speak the real protocols over real HTTP and keep books
-// of their own, with faults on demand.
+// Package simulator is a bank of our own: two Pix acquirers, and a crypto provider, that speak the real protocols over
+// real HTTP and keep books of their own, with faults on demand.
 package simulator
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/simulator/chainworld"
 )
 
 // Options say where a simulator lives and what it shares with the service that uses it.
@@ -58,6 +59,8 @@ type Simulator struct {
 	faults    *faultRules
 	notices   *notices
 	acquirers [len(acquirerNames)]*acquirer
+	chain     *chainworld.World
+	gates     []*gate // of the chain world
 	handler   http.Handler
 
 	advanced func(time.Duration) error
@@ -80,7 +83,8 @@ func Open(o Options) (*Simulator, error) {
 	if err := os.MkdirAll(o.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("simulator: %w", err)
 	}
-	b, err := openBooks(o)
+	faults := &faultRules{}
+	b, err := openBooks(o, faults)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +94,12 @@ func Open(o Options) (*Simulator, error) {
 	}
 	s := &Simulator{
 		clock: o.Clock, log: o.Log, ids: id.NewGenerator(o.Clock.Now, lockedRandom{b}), books: b, advanced: o.Advanced,
-		faults: &faultRules{}, notices: newNotices(o.Clock, o.Log),
+		faults: faults, notices: newNotices(o.Clock, o.Log), chain: b.chain,
 	}
+	if err := s.chain.Begin(); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	s.gates = []*gate{newGate(chainworld.TargetCrypto, s.chain.Provider(), o.Log), newGate(chainworld.TargetRates, s.chain.Rates(), o.Log)}
 	for i, name := range acquirerNames {
 		pemPath := filepath.Join(o.Data, "simulator-"+name+".pem")
 		a := &acquirer{
@@ -137,6 +145,11 @@ func (s *Simulator) Listen(ctx context.Context) error {
 			a.door.shut()
 		}
 	}
+	for _, g := range s.gates {
+		if err := s.listenGate(ctx, g); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -152,10 +165,14 @@ func (s *Simulator) Serve(ctx context.Context) error {
 			s.settleDue(ctx)
 		}
 	})
+	settling.Go(func() { s.chain.Run(ctx) })
 	s.notices.run(ctx)
 	settling.Wait()
 	for _, a := range s.acquirers {
 		a.door.shut()
+	}
+	for _, g := range s.gates {
+		g.door.shut()
 	}
 	return nil
 }
@@ -175,6 +192,7 @@ func (s *Simulator) settleDue(ctx context.Context) (did bool) {
 // any. It is for who does not call Serve.
 func (s *Simulator) Step(ctx context.Context) (did bool, err error) {
 	did = s.settleDue(ctx)
+	did = s.chain.Step(ctx) || did
 	return s.notices.step(ctx) || did, ctx.Err()
 }
 
@@ -217,6 +235,9 @@ func (s *Simulator) Acquirers() []Account {
 func (s *Simulator) Close() error {
 	for _, a := range s.acquirers {
 		a.door.close()
+	}
+	for _, g := range s.gates {
+		g.door.close()
 	}
 	return s.books.close()
 }

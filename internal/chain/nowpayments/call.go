@@ -204,7 +204,7 @@ func (c *Client) broken(ctx context.Context, w *wire.Wire, err error) *chain.Err
 	return failure
 }
 
-// codeUnauthorized stands in for the code of a 401, which usually has none.
+// codeUnauthorized stands in for the code of a 401, whatever that is.
 const codeUnauthorized = "UNAUTHORIZED"
 
 // judge returns what an answer's status means, nil for success.
@@ -234,10 +234,7 @@ func (c *Client) judge(call call, a answer) *chain.Error {
 	failure.Class, failure.Cause = kind.class, kind.cause
 	switch {
 	case a.status == http.StatusUnauthorized:
-		failure.Outcome = chain.Refused
-		if failure.Code == "" {
-			failure.Code = codeUnauthorized
-		}
+		failure.Outcome, failure.Code = chain.Refused, codeUnauthorized
 	case kind.refused && readable:
 		failure.Outcome = chain.Refused
 	case kind.class == chain.Business:

@@ -31,14 +31,14 @@ func (p *pace) wait(ctx context.Context, creates bool) *chain.Error {
 	for turn := p.turn(creates); ; {
 		left := turn.Sub(p.clock.Now())
 		switch {
+		case ctx.Err() != nil:
+			return &chain.Error{Outcome: chain.Refused, Class: chain.Timeout, Message: ctx.Err().Error(), Cause: ctx.Err()}
 		case left <= 0:
 			return nil
 		case left > paceWaitMax:
 			return &chain.Error{Outcome: chain.Refused, Class: chain.RateLimited, Message: "not asked: the provider wants a rest"}
 		}
-		if err := p.clock.Wait(ctx, left); err != nil {
-			return &chain.Error{Outcome: chain.Refused, Class: chain.Timeout, Message: err.Error(), Cause: err}
-		}
+		_ = p.clock.Wait(ctx, left) // ctx is looked at above
 	}
 }
 

@@ -1,6 +1,6 @@
-// Keeps what others change in view: charges, payouts, infractions, balances, clock and faults. Everything works without it.
+// Keeps what others change in view: charges, payouts, coins, infractions, balances, clock and faults. Everything works without it.
 'use strict';
-const parts = ['clock', 'balances', 'faults', 'charges', 'payouts', 'infractions'];
+const parts = ['clock', 'balances', 'faults', 'charges', 'payouts', 'wallet', 'sent', 'infractions'];
 async function refresh() {
   if (document.hidden) return;
   try {
