@@ -16,6 +16,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
+	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 )
@@ -98,7 +99,6 @@ func TestRefusals(t *testing.T) {
 			{"at the floor of USDT", nil, func(r *deposit.Request) { r.Price = 20_00 }, "created waiting"},
 			{"below the floor of others", nil, func(r *deposit.Request) { r.Price, r.PayCurrency = 14_99, "ltc" }, "below_minimum"},
 			{"at the floor of others", nil, func(r *deposit.Request) { r.Price, r.PayCurrency = 15_00, "ltc" }, "created waiting"},
-			{"below what the network takes", nil, func(r *deposit.Request) { r.Price, r.PayCurrency = 15_00, "btc" }, "below_minimum"},
 			{"limit", []string{"crypto_tx_limit=49.99"}, func(*deposit.Request) {}, "invalid_request"},
 			{"at the limit", []string{"crypto_tx_limit=50"}, func(*deposit.Request) {}, "created waiting"},
 			{"crypto off", []string{"crypto=off"}, func(*deposit.Request) {}, "crypto_disabled"},
@@ -138,6 +138,31 @@ func TestCoinSwitchedOff(t *testing.T) {
 		}
 		if len(n.all(a.ID)) != 1 {
 			t.Errorf("%d deposits", len(n.all(a.ID)))
+		}
+	})
+}
+
+// A network that takes more than we do is believed, beforehand and at last.
+func TestNetworkMinimum(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		w := newWorld(t)
+		n, l := w.seen(db)
+		a := n.account()
+		l.least = func(context.Context, string) (decimal.Decimal, error) { return decimal.NewFromInt(75), nil }
+		r := request(a, "order")
+		for price, want := range map[money.USD]string{50_00: "below_minimum", 74_00: "below_minimum", 76_00: "created waiting"} {
+			r.Price, r.ExternalID = price, price.String()
+			if got := told(n.Create(t.Context(), r)); got != want {
+				t.Errorf("%s: %s, want %s", price, got, want)
+			}
+		}
+		l.create = func(context.Context, chain.NewPayment) (chain.Payment, error) {
+			return chain.Payment{}, &chain.Error{Outcome: chain.Refused, Class: chain.Business, Cause: chain.ErrBelowMinimum}
+		}
+		r.Price, r.ExternalID = 80_00, "refused at last"
+		if got := told(n.Create(t.Context(), r)); got != "below_minimum" || len(n.all(a.ID)) != 1 {
+			t.Errorf("%s, %d deposits", got, len(n.all(a.ID)))
 		}
 	})
 }
@@ -220,6 +245,14 @@ type lens struct {
 	create func(context.Context, chain.NewPayment) (chain.Payment, error)
 	list   func(context.Context, chain.Window) (chain.Page, error)
 	get    func(context.Context, string) (chain.Payment, error)
+	least  func(context.Context, string) (decimal.Decimal, error)
+}
+
+func (l *lens) Minimum(ctx context.Context, currency string) (decimal.Decimal, error) {
+	if l.least == nil {
+		return l.Provider.Minimum(ctx, currency)
+	}
+	return l.least(ctx, currency)
 }
 
 func (l *lens) CreatePayment(ctx context.Context, n chain.NewPayment) (chain.Payment, error) {

@@ -297,13 +297,19 @@ func (n *node) create(a account.Account, externalID string) deposit.Deposit {
 	return d
 }
 
+// hint notes that a payment has moved.
+func (n *node) hint(paymentID string) {
+	n.t.Helper()
+	if !n.Hint(providerName, &chain.Payment{ID: paymentID}) {
+		n.t.Fatal("no room for a hint")
+	}
+}
+
 // hear follows notifications that payments have moved.
 func (n *node) hear(paymentIDs ...string) {
 	n.t.Helper()
 	for _, x := range paymentIDs {
-		if !n.Hint(providerName, &chain.Payment{ID: x}) {
-			n.t.Fatal("no room for a hint")
-		}
+		n.hint(x)
 	}
 	n.step(n.FollowHints)
 }
