@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/money"
 )
 
 type payoutCommands struct {
@@ -13,15 +15,16 @@ type payoutCommands struct {
 
 type payoutDoubt struct{}
 
-// doubtJSON is a payout in doubt.
+// doubtJSON is a payout in doubt, Pix or crypto.
 type doubtJSON struct {
 	Payout     string `json:"payout_id"`
 	Account    string `json:"account_id"`
 	ExternalID string `json:"external_id"`
 	Amount     string `json:"amount"`
 	Gross      string `json:"gross_amount"`
+	Currency   string `json:"currency"` // of both amounts
 	Acquirer   string `json:"acquirer"`
-	Name       string `json:"acquirer_id"` // what the acquirer knows it by
+	Name       string `json:"acquirer_id"` // what the acquirer or provider knows it by
 	Sends      int64  `json:"sends"`
 	Since      string `json:"since"`
 	CheckAt    string `json:"next_check_at"`
@@ -38,21 +41,34 @@ func (*payoutDoubt) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	crypto, err := core.ListCryptoDoubts(e.ctx)
+	if err != nil {
+		return err
+	}
 	now := core.Clock.Now()
 	list := []doubtJSON{}
-	var rows [][]string
 	for i := range doubts {
 		p := &doubts[i]
-		d := doubtJSON{
+		list = append(list, doubtJSON{
 			Payout: id.Payout.Format(p.ID), Account: p.Account.String(), ExternalID: p.ExternalID, Amount: p.Amount.String(), Gross: p.Gross().String(),
-			Acquirer: p.Acquirer, Name: p.Name(), Sends: p.Sends, Since: timestamp(p.DoubtAt), CheckAt: timestamp(p.CheckAt),
-			AgeSeconds: int64(now.Sub(p.DoubtAt) / time.Second),
-		}
-		list = append(list, d)
-		rows = append(rows, []string{d.Payout, d.Account, d.Gross, d.Acquirer, d.Name, strconv.FormatInt(d.Sends, 10), d.Since})
+			Currency: string(money.CurrencyBRL), Acquirer: p.Acquirer, Name: p.Name(), Sends: p.Sends, Since: timestamp(p.DoubtAt),
+			CheckAt: timestamp(p.CheckAt), AgeSeconds: int64(now.Sub(p.DoubtAt) / time.Second),
+		})
+	}
+	for i := range crypto {
+		w := &crypto[i]
+		list = append(list, doubtJSON{
+			Payout: id.CryptoPayout.Format(w.ID), Account: w.Account.String(), ExternalID: w.ExternalID, Amount: w.Amount.String(), Gross: w.Gross().String(),
+			Currency: string(money.CurrencyUSDT), Acquirer: w.Provider, Name: cmp.Or(w.ProviderID, w.Name()), Sends: w.Sends, Since: timestamp(w.DoubtAt),
+			CheckAt: timestamp(w.CheckAt), AgeSeconds: int64(now.Sub(w.DoubtAt) / time.Second),
+		})
+	}
+	var rows [][]string
+	for _, d := range list {
+		rows = append(rows, []string{d.Payout, d.Account, d.Gross, d.Currency, d.Acquirer, d.Name, strconv.FormatInt(d.Sends, 10), d.Since})
 	}
 	if len(list) == 0 {
 		return e.print(list, "No payout is in doubt.")
 	}
-	return e.print(list, table("PAYOUT ACCOUNT GROSS ACQUIRER ACQUIRER_ID SENDS SINCE", rows))
+	return e.print(list, table("PAYOUT ACCOUNT GROSS CURRENCY ACQUIRER ACQUIRER_ID SENDS SINCE", rows))
 }

@@ -9,13 +9,16 @@ import (
 	"strings"
 
 	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/payout"
+	"github.com/ponte-pay/ponte/internal/quote"
 	"github.com/ponte-pay/ponte/internal/ratelimit"
 	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 // Prefix is where the API lives.
@@ -23,13 +26,16 @@ const Prefix = "/v1"
 
 // API serves every route of [routes].
 type API struct {
-	db        *sqldb.DB
-	directory *account.Directory
-	guard     *account.Guard
-	limiter   *ratelimit.Limiter
-	charges   *charge.Service
-	payouts   *payout.Service
-	deposits  *deposit.Service
+	db          *sqldb.DB
+	directory   *account.Directory
+	guard       *account.Guard
+	limiter     *ratelimit.Limiter
+	charges     *charge.Service
+	payouts     *payout.Service
+	chain       chain.Provider
+	quotes      *quote.Service
+	deposits    *deposit.Service
+	withdrawals *withdrawal.Service
 
 	mux    *http.ServeMux
 	routes map[string]*route // by their patterns
@@ -37,19 +43,23 @@ type API struct {
 
 // Services are what the routes call.
 type Services struct {
-	DB        *sqldb.DB
-	Directory *account.Directory
-	Guard     *account.Guard
-	Limiter   *ratelimit.Limiter
-	Charges   *charge.Service
-	Payouts   *payout.Service
-	Deposits  *deposit.Service
+	DB          *sqldb.DB
+	Directory   *account.Directory
+	Guard       *account.Guard
+	Limiter     *ratelimit.Limiter
+	Charges     *charge.Service
+	Payouts     *payout.Service
+	Chain       chain.Provider
+	Quotes      *quote.Service
+	Deposits    *deposit.Service
+	Withdrawals *withdrawal.Service
 }
 
 // New returns the API.
 func New(s Services) *API {
 	a := &API{
-		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges, payouts: s.Payouts, deposits: s.Deposits,
+		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges, payouts: s.Payouts,
+		chain: s.Chain, quotes: s.Quotes, deposits: s.Deposits, withdrawals: s.Withdrawals,
 		mux: http.NewServeMux(), routes: map[string]*route{},
 	}
 	for _, r := range routes() {

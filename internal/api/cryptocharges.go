@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -11,10 +10,8 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/deposit"
-	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
-	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/money"
 )
 
@@ -28,9 +25,9 @@ type cryptoChargeJSON struct {
 	Metadata           json.RawMessage `json:"metadata"`
 	PriceAmount        money.USD       `json:"price_amount"`
 	PriceCurrency      string          `json:"price_currency"`
-	PayAmount          *coinsJSON      `json:"pay_amount"`
+	PayAmount          *json.Number    `json:"pay_amount"`
 	PayCurrency        string          `json:"pay_currency"`
-	PaidAmount         *coinsJSON      `json:"paid_amount"`
+	PaidAmount         *json.Number    `json:"paid_amount"`
 	AmountStatus       *string         `json:"amount_status"`
 	ReceivedAmount     *money.USDT     `json:"received_amount"`
 	PayAddress         *string         `json:"pay_address"`
@@ -54,24 +51,18 @@ const (
 	currencyUSDT       = "usdt"
 )
 
-// coinsJSON is a quantity of a coin, written from its digits.
-type coinsJSON decimal.Decimal
-
-func (c coinsJSON) MarshalJSON() ([]byte, error) { return []byte(decimal.Decimal(c).String()), nil }
-
-func newCoins(d decimal.NullDecimal) *coinsJSON {
+func coins(d decimal.NullDecimal) *json.Number {
 	if !d.Valid {
 		return nil
 	}
-	c := coinsJSON(d.Decimal)
-	return &c
+	return quantityOrNull(&d.Decimal)
 }
 
 func newCryptoCharge(d *deposit.Deposit) cryptoChargeJSON {
 	out := cryptoChargeJSON{
 		ID: id.CryptoCharge.Format(d.ID), Object: objectCryptoCharge, Status: d.Status, ExternalID: optional(d.ExternalID),
 		CustomerID: optional(d.CustomerID), Metadata: d.Metadata, PriceAmount: d.Price, PriceCurrency: currencyUSD,
-		PayAmount: newCoins(d.PayAmount), PayCurrency: d.PayCurrency, PaidAmount: newCoins(d.PaidAmount),
+		PayAmount: coins(d.PayAmount), PayCurrency: d.PayCurrency, PaidAmount: coins(d.PaidAmount),
 		AmountStatus: optional(string(d.AmountStatus)), PayAddress: optional(d.PayAddress), PayExtraID: optional(d.PayExtraID),
 		SettlementCurrency: currencyUSDT, CreatedAt: timestamp(d.CreatedAt()), PaymentID: optional(d.PaymentID),
 	}
@@ -102,16 +93,6 @@ const (
 	metadataBytesMax = 4 << 10
 )
 
-// unprocessable turns what is wrong with a request's fields into what crypto routes call it.
-func unprocessable(err error) error {
-	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind == fault.Invalid {
-		refused := *f
-		refused.Kind = fault.Unprocessable
-		return &refused
-	}
-	return err
-}
-
 func (a *API) createCryptoCharge(c *call) (httpkit.Answer, error) {
 	body, err := httpkit.ReadObject(c.Request)
 	if err != nil {
@@ -129,6 +110,9 @@ func (a *API) createCryptoCharge(c *call) (httpkit.Answer, error) {
 		CustomerEmail: f.String("customer_email", httpkit.StringRule{Max: customerEmailMax}).Value,
 		Metadata:      f.Raw("metadata", httpkit.RawRule{BytesMax: metadataBytesMax}),
 	}
+	if request.Key == "" && !f.Has("external_id") {
+		f.Issue("external_id", messageIdentifier)
+	}
 	if err := f.Err(); err != nil {
 		return httpkit.Answer{}, unprocessable(err)
 	}
@@ -136,16 +120,10 @@ func (a *API) createCryptoCharge(c *call) (httpkit.Answer, error) {
 	if err != nil {
 		return httpkit.Answer{}, err
 	}
-	answer := httpkit.Answer{Body: newCryptoCharge(&made)}
-	switch {
-	case made.Status == deposit.Processing:
-		answer.Status = http.StatusAccepted
-	case outcome == idempotency.Created:
-		answer.Status = http.StatusCreated
-	default:
-		answer.Header = http.Header{replayedHeader: {"true"}}
+	if made.Status == deposit.Processing {
+		return httpkit.Answer{Status: http.StatusAccepted, Body: newCryptoCharge(&made)}, nil
 	}
-	return answer, nil
+	return createdCrypto(outcome, newCryptoCharge(&made)), nil
 }
 
 func (a *API) getCryptoCharge(c *call) (httpkit.Answer, error) {

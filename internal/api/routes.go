@@ -54,6 +54,17 @@ func routes() []*route {
 			answer: (*API).getPayout,
 		},
 		{
+			method: http.MethodGet, path: "/crypto/currencies", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopeChargesRead, account.ScopePayoutsRead}, resource: account.ResourceCrypto,
+			answer: (*API).listCryptoCurrencies,
+		},
+		{
+			// Which of the scopes it needs is told by the body.
+			method: http.MethodPost, path: "/crypto/quotes", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopeChargesRead, account.ScopePayoutsRead}, resource: account.ResourceCrypto,
+			answer: (*API).createCryptoQuote,
+		},
+		{
 			method: http.MethodPost, path: "/crypto/charges", key: idempotency.Optional,
 			scopes: []account.Scopes{account.ScopeChargesWrite}, resource: account.ResourceCrypto,
 			answer: (*API).createCryptoCharge,
@@ -67,6 +78,26 @@ func routes() []*route {
 			method: http.MethodGet, path: "/crypto/charges/{id}", key: idempotency.Unused,
 			scopes: []account.Scopes{account.ScopeChargesRead}, resource: account.ResourceCrypto,
 			answer: (*API).getCryptoCharge,
+		},
+		{
+			method: http.MethodPost, path: "/crypto/payouts", key: idempotency.Optional,
+			scopes: []account.Scopes{account.ScopePayoutsWrite}, resource: account.ResourceCrypto,
+			answer: (*API).createCryptoPayout,
+		},
+		{
+			method: http.MethodGet, path: "/crypto/payouts", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopePayoutsRead}, resource: account.ResourceCrypto,
+			answer: (*API).listCryptoPayouts,
+		},
+		{
+			method: http.MethodGet, path: "/crypto/payouts/minimum", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopePayoutsRead}, resource: account.ResourceCrypto,
+			answer: (*API).getCryptoPayoutMinimum,
+		},
+		{
+			method: http.MethodGet, path: "/crypto/payouts/estimate", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopePayoutsRead}, resource: account.ResourceCrypto,
+			answer: (*API).getCryptoPayoutEstimate,
 		},
 		{
 			method: http.MethodGet, path: "/balance", key: idempotency.Unused,

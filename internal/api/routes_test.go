@@ -68,15 +68,9 @@ var promised = map[string]string{
 var notYet = []string{
 	"GET /crypto/charges",
 	"GET /crypto/charges/{id}",
-	"GET /crypto/currencies",
-	"GET /crypto/payouts",
-	"GET /crypto/payouts/estimate",
-	"GET /crypto/payouts/minimum",
 	"GET /med",
 	"GET /med/{id}",
 	"POST /crypto/charges",
-	"POST /crypto/payouts",
-	"POST /crypto/quotes",
 	"POST /med/{id}",
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer/bcb"
 	"github.com/ponte-pay/ponte/internal/acquirer/efi"
 	"github.com/ponte-pay/ponte/internal/callback"
+	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/config"
@@ -26,11 +27,13 @@ import (
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/simulator"
+	"github.com/ponte-pay/ponte/internal/simulator/chainworld"
 )
 
 // Bank is where money comes from and goes to: real acquirers, or the simulators, never both.
 type Bank struct {
 	Router    *acquirer.Router
+	Chain     *Chain // coins
 	Simulated bool
 
 	senders []callback.Sender    // who may send notifications
@@ -53,15 +56,19 @@ func OpenBank(ctx context.Context, core *Core, store config.Store, serve config.
 	case len(named) > 0 && serve.Simulator != "":
 		return nil, errors.New("--simulator never runs beside real acquirers: take one of them away")
 	case len(named) > 0:
-		return openReal(core.Clock, named)
+		return openReal(core.Clock, store, named)
 	case serve.Simulator != "":
 		return openOutside(ctx, core, strings.TrimSuffix(serve.Simulator, "/"))
 	}
 	return openInside(ctx, core, store, serve, log)
 }
 
-func openReal(c *clock.Clock, named []config.Acquirer) (*Bank, error) {
+func openReal(c *clock.Clock, store config.Store, named []config.Acquirer) (*Bank, error) {
 	b := &Bank{}
+	var err error
+	if b.Chain, err = openChain(c, store); err != nil {
+		return nil, err
+	}
 	var routes []acquirer.Route
 	for _, a := range named {
 		driver, err := openDriver(c, a)
@@ -77,7 +84,6 @@ func openReal(c *clock.Clock, named []config.Acquirer) (*Bank, error) {
 		}
 		b.senders = append(b.senders, sender)
 	}
-	var err error
 	b.Router, err = acquirer.NewRouter(c, routes...)
 	return b, err
 }
@@ -139,7 +145,7 @@ func openInside(ctx context.Context, core *Core, store config.Store, serve confi
 		_ = s.Close()
 		return nil, err
 	}
-	b, err := simulated(core.Clock, s.Acquirers())
+	b, err := simulated(core.Clock, s.Acquirers(), s.CryptoAccount())
 	if err != nil {
 		_ = s.Close()
 		return nil, err
@@ -156,7 +162,11 @@ func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
 	if err := ask(ctx, url+"/sim/acquirers", &accounts); err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", errNoSimulator, url, err)
 	}
-	b, err := simulated(core.Clock, accounts)
+	var crypto chainworld.Account
+	if err := ask(ctx, url+"/sim/crypto/account", &crypto); err != nil {
+		return nil, fmt.Errorf("%w at %s: %w", errNoSimulator, url, err)
+	}
+	b, err := simulated(core.Clock, accounts, crypto)
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +191,12 @@ func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
 }
 
 // simulated reaches simulated acquirers by the same driver as real ones.
-func simulated(c *clock.Clock, accounts []simulator.Account) (*Bank, error) {
+func simulated(c *clock.Clock, accounts []simulator.Account, crypto chainworld.Account) (*Bank, error) {
 	b := &Bank{Simulated: true}
+	var err error
+	if b.Chain, err = simulatedChain(c, crypto); err != nil {
+		return nil, err
+	}
 	var routes []acquirer.Route
 	for _, a := range accounts {
 		driver, err := efi.New(efi.Config{Name: a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key}, c)
@@ -192,7 +206,6 @@ func simulated(c *clock.Clock, accounts []simulator.Account) (*Bank, error) {
 		routes = append(routes, acquirer.Route{Acquirer: driver, Priority: a.Priority})
 		b.senders = append(b.senders, callback.Sender{Name: a.Name, Secret: a.ClientSecret})
 	}
-	var err error
 	b.Router, err = acquirer.NewRouter(c, routes...)
 	return b, err
 }
@@ -286,7 +299,7 @@ func openRunning(ctx context.Context, core *Core, store config.Store, serve conf
 		return nil, err
 	}
 	if len(named) > 0 {
-		return openReal(core.Clock, named)
+		return openReal(core.Clock, store, named)
 	}
 	return openOutside(ctx, core, cmp.Or(strings.TrimSuffix(serve.Simulator, "/"), "http://"+serve.SimulatorListen))
 }
@@ -369,6 +382,27 @@ func CheckAcquirers(ctx context.Context, core *Core, store config.Store, serve c
 		list = append(list, Health{h.Acquirer, err})
 	}
 	return list, nil
+}
+
+// CheckCrypto asks the crypto provider for its coins, and for a balance that only we may see, and each source of rates for its price. An
+// installation without a provider has nothing to check.
+func CheckCrypto(ctx context.Context, core *Core, store config.Store, serve config.Serve) (list []Health) {
+	bank, err := openRunning(ctx, core, store, serve)
+	if err != nil {
+		return nil // told with the acquirers
+	}
+	at := bank.Chain
+	if at.Provider == (chain.Nobody{}) {
+		return nil
+	}
+	_, coinsErr := at.Provider.Currencies(ctx)
+	_, balanceErr := at.Provider.Balance(ctx)
+	list = append(list, Health{"crypto provider " + at.Provider.Name(), errors.Join(coinsErr, balanceErr)})
+	for _, s := range at.Sources {
+		_, err := s.Rate(ctx)
+		list = append(list, Health{"rates " + s.Name(), err})
+	}
+	return list
 }
 
 // CountUnmatched returns how many payments belong to no charge.

@@ -18,13 +18,16 @@ import (
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/payout"
+	"github.com/ponte-pay/ponte/internal/quote"
 	"github.com/ponte-pay/ponte/internal/schema"
 	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 // Core is what every command works with.
@@ -150,15 +153,41 @@ func (c *Core) payouts(bank *Bank, once *idempotency.Engine, log *slog.Logger) *
 	})
 }
 
+// deposits returns the service of deposits at a provider.
+func (c *Core) deposits(at *Chain, once *idempotency.Engine, log *slog.Logger, heard func(string, deposit.Verdict)) *deposit.Service {
+	return deposit.New(deposit.Services{
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Accounts: c.Accounts, Once: once, Provider: at.Provider,
+		CallbackURL: at.CallbackURL, Log: log, Render: api.RenderCryptoCharge, Heard: heard,
+	})
+}
+
+// withdrawals returns the service of withdrawals at a provider.
+func (c *Core) withdrawals(at *Chain, once *idempotency.Engine, log *slog.Logger) *withdrawal.Service {
+	return withdrawal.New(withdrawal.Services{
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Once: once, Provider: at.Provider, CallbackURL: at.CallbackURL, Log: log,
+		Render: api.RenderCryptoPayout,
+	})
+}
+
+// quotes returns the service of quotes at a provider.
+func (c *Core) quotes(at *Chain, log *slog.Logger) *quote.Service {
+	return &quote.Service{Provider: at.Provider, Rates: quote.NewRates(c.Clock, log, at.Sources...), IDs: c.IDs}
+}
+
 // Audit re-adds every account from its transfers, and holds what use cases know against them.
 func (c *Core) Audit(ctx context.Context) (ledger.AuditResult, error) {
 	result, err := ledger.Audit(ctx, c.DB)
 	if err != nil {
 		return result, err
 	}
-	more, err := payout.Audit(ctx, c.DB)
-	result.Problems = append(result.Problems, more...)
-	return result, err
+	for _, audit := range []func(context.Context, *sqldb.DB) ([]ledger.Problem, error){payout.Audit, deposit.Audit, withdrawal.Audit} {
+		more, err := audit(ctx, c.DB)
+		result.Problems = append(result.Problems, more...)
+		if err != nil {
+			return result, err
+		}
+	}
+	return result, nil
 }
 
 // ListDoubts returns the payouts of which nobody knows whether they were sent.
@@ -169,4 +198,32 @@ func (c *Core) ListDoubts(ctx context.Context) ([]payout.Payout, error) {
 // CountDoubts adds up the money of which nobody knows whether it left.
 func (c *Core) CountDoubts(ctx context.Context) (payout.Doubt, error) {
 	return payout.CountDoubts(ctx, c.DB)
+}
+
+// ListCryptoDoubts returns the withdrawals of which nobody knows whether they were sent.
+func (c *Core) ListCryptoDoubts(ctx context.Context) ([]withdrawal.Withdrawal, error) {
+	return withdrawal.ListDoubts(ctx, c.DB)
+}
+
+// CountCryptoDoubts adds up the money of withdrawals of which nobody knows whether it left.
+func (c *Core) CountCryptoDoubts(ctx context.Context) (withdrawal.Doubt, error) {
+	return withdrawal.CountDoubts(ctx, c.DB)
+}
+
+// reviewAgeMax is how long operators are told of what happened to a deposit after its end. Business time.
+const reviewAgeMax = 7 * 24 * time.Hour
+
+// ListDepositReviews returns the deposits of the last week that an operator should look at, the latest first.
+func (c *Core) ListDepositReviews(ctx context.Context) ([]deposit.Deposit, error) {
+	return deposit.ListReviews(ctx, c.DB, c.Clock.Now().Add(-reviewAgeMax))
+}
+
+// CountStuckDeposits returns how many deposits have coins that their provider has not settled.
+func (c *Core) CountStuckDeposits(ctx context.Context) (int64, error) {
+	return deposit.CountStuck(ctx, c.DB)
+}
+
+// CountUnmatchedDeposits returns how many payments at the crypto provider belong to no deposit.
+func (c *Core) CountUnmatchedDeposits(ctx context.Context) (int64, error) {
+	return deposit.CountUnmatched(ctx, c.DB)
 }

@@ -13,9 +13,11 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/payout"
+	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 const scrapeTimeMax = 2 * time.Second
@@ -58,21 +60,26 @@ func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 		gauge("ponte_nodes", "Nodes that share the database.", func() float64 { return float64(n.Alive()) }),
 		gauge("ponte_fold_lag_seconds", "Age of the oldest credit that waits to be folded.",
 			func() float64 { return core.Ledger.Lag().Seconds() }),
-		gauge("ponte_unmatched_payments", "Payments that belong to no charge.", func() float64 {
-			ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
-			defer cancel()
-			n, err := core.CountUnmatched(ctx)
-			if err != nil {
-				return -1 // not known
-			}
-			return float64(n)
-		}),
+		gauge("ponte_unmatched_payments", "Payments that belong to no charge.", counted(core.CountUnmatched)),
+		gauge("ponte_unmatched_crypto_payments", "Payments at the crypto provider that belong to no crypto charge.", counted(core.CountUnmatchedDeposits)),
+		gauge("ponte_crypto_charges_stuck", "Crypto charges with coins that the provider has not settled.", counted(core.CountStuckDeposits)),
 		gauge("ponte_payouts_in_doubt", "Payouts of which nobody knows whether they were sent.",
 			doubt(core, func(d payout.Doubt) float64 { return float64(d.Payouts) })),
 		gauge("ponte_payouts_in_doubt_brl", "Their money in reais, with fees.",
 			doubt(core, func(d payout.Doubt) float64 { return float64(d.Sum) / centavos })),
 		gauge("ponte_payouts_in_doubt_seconds", "Business time since the oldest of them.",
 			doubt(core, func(d payout.Doubt) float64 {
+				if d.Since.IsZero() {
+					return 0
+				}
+				return core.Clock.Now().Sub(d.Since).Seconds()
+			})),
+		gauge("ponte_crypto_payouts_in_doubt", "Crypto payouts of which nobody knows whether they were sent.",
+			cryptoDoubt(core, func(d withdrawal.Doubt) float64 { return float64(d.Withdrawals) })),
+		gauge("ponte_crypto_payouts_in_doubt_usdt", "Their money in USDT, with fees.",
+			cryptoDoubt(core, func(d withdrawal.Doubt) float64 { return float64(d.Sum) / millionths })),
+		gauge("ponte_crypto_payouts_in_doubt_seconds", "Business time since the oldest of them.",
+			cryptoDoubt(core, func(d withdrawal.Doubt) float64 {
 				if d.Since.IsZero() {
 					return 0
 				}
@@ -95,7 +102,24 @@ func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 	return m
 }
 
-const centavos = 100
+// Units of an amount, in one of its currency.
+const (
+	centavos   = 100
+	millionths = 1_000_000
+)
+
+// counted returns a figure that the database counts.
+func counted(count func(context.Context) (int64, error)) func() float64 {
+	return func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
+		defer cancel()
+		n, err := count(ctx)
+		if err != nil {
+			return -1 // not known
+		}
+		return float64(n)
+	}
+}
 
 // doubt returns a figure of the money in doubt.
 func doubt(core *Core, figure func(payout.Doubt) float64) func() float64 {
@@ -103,6 +127,19 @@ func doubt(core *Core, figure func(payout.Doubt) float64) func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
 		defer cancel()
 		d, err := core.CountDoubts(ctx)
+		if err != nil {
+			return -1 // not known
+		}
+		return figure(d)
+	}
+}
+
+// cryptoDoubt is doubt for withdrawals.
+func cryptoDoubt(core *Core, figure func(withdrawal.Doubt) float64) func() float64 {
+	return func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
+		defer cancel()
+		d, err := core.CountCryptoDoubts(ctx)
 		if err != nil {
 			return -1 // not known
 		}
@@ -125,6 +162,9 @@ func (m *metrics) notified(acquirer, what string) { m.notices.WithLabelValues(ac
 
 // heard counts what became of a notification.
 func (m *metrics) heard(acquirer string, v charge.Verdict) { m.notified(acquirer, string(v)) }
+
+// heardOfCoins counts what became of a crypto provider's notification.
+func (m *metrics) heardOfCoins(provider string, v deposit.Verdict) { m.notified(provider, string(v)) }
 
 // handler serves the admin listener.
 func (m *metrics) handler() http.Handler {

@@ -65,16 +65,23 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Se
 	}
 	once := idempotency.New(core.DB, core.Clock, serve.KeyRetention)
 	charges, payouts := core.charges(bank, once, log, s.metrics.heard), core.payouts(bank, once, log)
+	deposits, withdrawals := core.deposits(bank.Chain, once, log, s.metrics.heardOfCoins), core.withdrawals(bank.Chain, once, log)
 	v1 := api.New(api.Services{
 		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
+		Chain: bank.Chain.Provider, Quotes: core.quotes(bank.Chain, log), Deposits: deposits, Withdrawals: withdrawals,
 	})
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
+	toldCoins := callback.NewChain(bank.Chain.Provider, bank.Chain.secret,
+		callback.ChainReceivers{Payment: deposits.Hint, Payout: withdrawals.Hint}, s.metrics.notified)
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, callback.Prefix) {
+		switch {
+		case toldCoins.Takes(r.URL.Path):
+			toldCoins.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, callback.Prefix):
 			told.ServeHTTP(w, r)
-			return
+		default:
+			v1.ServeHTTP(w, r)
 		}
-		v1.ServeHTTP(w, r)
 	})))
 	s.loops = slices.Concat(bank.steps, []loop{
 		{"node", 500 * time.Millisecond, s.node.Step},
@@ -90,15 +97,24 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) *Se
 		{"payout hints", 20 * time.Millisecond, payouts.FollowHints},
 		{"payout checks", 500 * time.Millisecond, payouts.CheckDue},
 		{"payout reconciliation", time.Second, payouts.Reconcile},
+		{"deposit hints", 20 * time.Millisecond, deposits.FollowHints},
+		{"deposit checks", 500 * time.Millisecond, deposits.CheckDue},
+		{"withdrawal hints", 20 * time.Millisecond, withdrawals.FollowHints},
+		{"withdrawal checks", 500 * time.Millisecond, withdrawals.CheckDue},
 		{"lost charges", 5 * time.Second, bank.Router.Step},
 	})
+	if bank.Chain.isSomebody() { // whose list can be read
+		s.loops = append(s.loops, loop{"deposit reconciliation", time.Second, deposits.Reconcile})
+	}
 	return s
 }
 
 // Reachable makes the server tell its acquirers where to send notifications: to its public URL, or to base when it has
 // none. It comes before Work.
 func (s *Server) Reachable(base string) {
-	s.loops = append(s.loops, s.bank.register(cmp.Or(strings.TrimSuffix(s.config.PublicURL, "/"), base)))
+	base = cmp.Or(strings.TrimSuffix(s.config.PublicURL, "/"), base)
+	s.bank.Chain.reachable(base)
+	s.loops = append(s.loops, s.bank.register(base))
 }
 
 // Handler returns everything that the main listener serves. Tests use it without one.

@@ -1,5 +1,5 @@
-// Package callback takes what acquirers and the crypto provider say about payments and payouts. A notification is only a
-// hint, also one that is signed: nothing moves before its sender was asked over our own connection.
+// Package callback takes what acquirers say about payments and payouts. A notification is only a hint: nothing moves before its
+// sender was asked over our own connection.
 package callback
 
 import (
@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/pix"
@@ -36,35 +35,28 @@ func Path(acquirer, clientSecret string) string {
 	return Prefix + acquirer + "/" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// Sender is an acquirer or a crypto provider that may send notifications.
+// Sender is an acquirer that may send notifications.
 type Sender struct {
 	Name   string
 	Secret string         // its own, from which its path is made
 	Roots  *x509.CertPool // who has to vouch for the certificate that it shows; nil when it need not show any
-
-	// Read returns what a crypto provider's notification says, after its signature was found to be the provider's. nil means
-	// that the sender is an acquirer, whose notifications are not signed.
-	Read func(header http.Header, body []byte) (chain.Notice, error)
 }
 
-// Handler takes the notifications of several senders.
+// Handler takes the notifications of several acquirers.
 type Handler struct {
 	paths map[string]Sender // by their paths
 	to    Receivers
-	count func(sender, what string)
+	count func(acquirer, what string)
 }
 
 // Receivers are who notifications are passed on to. Each notes one and reports whether it had room.
 type Receivers struct {
 	Charge func(acquirer, endToEndID, txid string) bool // of money that came in, or was given back
 	Payout func(acquirer, endToEndID, name string) bool // of money that was sent, or came back
-
-	Deposit    func(provider string, p *chain.Payment) bool // of coins that came in, or went back
-	Withdrawal func(provider, providerID string) bool       // of coins that were sent, or were not
 }
 
 // New returns a handler that passes hints on; count is told what came.
-func New(senders []Sender, to Receivers, count func(sender, what string)) *Handler {
+func New(senders []Sender, to Receivers, count func(acquirer, what string)) *Handler {
 	h := &Handler{paths: map[string]Sender{}, to: to, count: count}
 	for _, s := range senders {
 		h.paths[Path(s.Name, s.Secret)] = s
@@ -76,8 +68,6 @@ var (
 	errNoRoute     = fault.New(fault.NotFound, "not_found", "there is no such route")
 	errMethod      = fault.New(fault.MethodNotAllowed, "", "use POST")
 	errCertificate = fault.New(fault.Forbidden, "", "a certificate of the acquirer is needed here")
-	errSignature   = fault.New(fault.Forbidden, "", "the signature is not the provider's")
-	errNotice      = fault.New(fault.Invalid, "", "the body must be a payment or a payout")
 	errTooBig      = fault.New(fault.TooLarge, "", "a notification is at most 1 MiB")
 	errBody        = fault.New(fault.Invalid, "", "the body must be a JSON object with a list named pix")
 )
@@ -118,9 +108,6 @@ func (h *Handler) take(r *http.Request) error {
 		h.count(name, "too_large")
 		return errTooBig
 	}
-	if sender.Read != nil {
-		return h.takeSigned(sender, r.Header, body)
-	}
 	notices, err := read(body)
 	if err != nil {
 		h.count(name, "unreadable")
@@ -129,31 +116,6 @@ func (h *Handler) take(r *http.Request) error {
 	for i := range notices {
 		h.count(name, h.pass(name, &notices[i]))
 	}
-	return nil
-}
-
-// takeSigned passes a crypto provider's notification on, if that has signed it.
-func (h *Handler) takeSigned(sender Sender, header http.Header, body []byte) error {
-	n, err := sender.Read(header, body)
-	switch {
-	case errors.Is(err, chain.ErrSignature):
-		h.count(sender.Name, "forged")
-		return errSignature
-	case err != nil || (n.Payment == nil && n.Payout == nil):
-		h.count(sender.Name, "unreadable")
-		return errors.Join(errNotice, err)
-	}
-	ok := false
-	if n.Payment != nil {
-		ok = h.to.Deposit(sender.Name, n.Payment)
-	} else {
-		ok = h.to.Withdrawal(sender.Name, n.Payout.ID)
-	}
-	if !ok {
-		h.count(sender.Name, "dropped") // the lists find it
-		return nil
-	}
-	h.count(sender.Name, "hint")
 	return nil
 }
 

@@ -57,6 +57,9 @@ type fileResolver struct {
 	values map[string]any
 }
 
+// sections are what the file has beside flags.
+var sections = []string{acquirersSection, cryptoSection, ratesSection}
+
 // Validate refuses names that no flag has.
 func (f *fileResolver) Validate(app *kong.Application) error {
 	var known []string
@@ -74,7 +77,7 @@ func (f *fileResolver) Validate(app *kong.Application) error {
 		return next(nil)
 	})
 	for name := range f.values {
-		if name != acquirersSection && !slices.Contains(known, flagName(name)) {
+		if !slices.Contains(sections, name) && !slices.Contains(known, flagName(name)) {
 			return fmt.Errorf("%s: unknown setting %q", f.path, name)
 		}
 	}

@@ -92,7 +92,6 @@ func TestRefusals(t *testing.T) {
 			change   func(*deposit.Request)
 			want     string
 		}{
-			{"neither key nor external_id", nil, func(r *deposit.Request) { r.ExternalID = "" }, "invalid_request"},
 			{"no such coin", nil, func(r *deposit.Request) { r.PayCurrency = "shib" }, "unsupported_currency"},
 			{"a coin that is only sent", nil, func(r *deposit.Request) { r.PayCurrency = "usdterc20" }, "unsupported_currency"},
 			{"below the floor of USDT", nil, func(r *deposit.Request) { r.Price = 19_99 }, "below_minimum"},
@@ -441,7 +440,9 @@ func TestUnreadableListProvesNothing(t *testing.T) {
 			t.Fatalf("%s", got)
 		}
 		for name, list := range map[string]func(context.Context, chain.Window) (chain.Page, error){
-			"fails":    func(context.Context, chain.Window) (chain.Page, error) { return chain.Page{}, &chain.Error{Class: chain.Down} },
+			"fails": func(context.Context, chain.Window) (chain.Page, error) {
+				return chain.Page{}, &chain.Error{Class: chain.Down}
+			},
 			"nonsense": func(context.Context, chain.Window) (chain.Page, error) { return chain.Page{Unreadable: 1}, nil },
 			"endless":  func(context.Context, chain.Window) (chain.Page, error) { return chain.Page{Next: "more"}, nil },
 		} {

@@ -76,23 +76,14 @@ type Request struct {
 	Metadata      json.RawMessage // nil for none
 }
 
-var (
-	errUnnamed = &fault.Error{
-		Kind: fault.Unprocessable, Public: "external_id or the header Idempotency-Key is needed",
-		Issues: []fault.Issue{{Path: "external_id", Message: "is required without the header Idempotency-Key"}},
-	}
-	errCurrency = fault.New(fault.Unprocessable, "unsupported_currency",
-		"pay_currency is no coin that can be deposited now; GET /v1/crypto/currencies?flow=deposit lists them")
-)
+var errCurrency = fault.New(fault.Unprocessable, "unsupported_currency",
+	"pay_currency is no coin that can be deposited now; GET /crypto/currencies?flow=deposit lists those that can")
 
 // Create makes the deposit, or returns the one that its key or its external_id made before as it stands. One that is
 // processing has no address yet: the same request asks for it again.
 func (s *Service) Create(ctx context.Context, r Request) (Deposit, idempotency.Outcome, error) {
 	coin, ok := chain.FindCoin(r.PayCurrency)
-	switch {
-	case r.Key == "" && r.ExternalID == "":
-		return Deposit{}, 0, errUnnamed
-	case !ok || !coin.Deposit:
+	if !ok || !coin.Deposit {
 		return Deposit{}, 0, errCurrency
 	}
 	d, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{

@@ -10,6 +10,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 // Period is a part of an account's ledger.
@@ -69,6 +70,8 @@ func Reference(t *ledger.Transfer) string {
 		prefix = id.Hold
 	case strings.HasPrefix(string(t.Kind), string(payout.KindHold)):
 		prefix = id.Payout
+	case strings.HasPrefix(string(t.Kind), string(withdrawal.KindHold)):
+		prefix = id.CryptoPayout
 	}
 	return prefix.Format(t.Ref)
 }
