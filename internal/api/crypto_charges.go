@@ -39,6 +39,7 @@ type cryptoChargeJSON struct {
 	SettlementCurrency string          `json:"settlement_currency"`
 	SettledAmount      *money.USDT     `json:"settled_amount"`
 	SettledCurrency    *string         `json:"settled_currency"`
+	RefundedAmount     *money.USDT     `json:"refunded_amount"`
 	ExpiresAt          *string         `json:"expires_at"`
 	PaidAt             *string         `json:"paid_at"`
 	CreatedAt          string          `json:"created_at"`
@@ -73,6 +74,9 @@ func newCryptoCharge(d *deposit.Deposit) cryptoChargeJSON {
 		received, fee, net := d.Received, d.Fee, d.Net()
 		out.ReceivedAmount, out.Fee, out.NetAmount, out.CreditedAmount = &received, &fee, &net, &net
 		out.SettledAmount, out.SettledCurrency = &received, optional(currencyUSDT)
+	}
+	if refunded := d.Refunded; refunded > 0 {
+		out.RefundedAmount = &refunded
 	}
 	if !d.ExpiresAt.IsZero() {
 		out.ExpiresAt = optional(timestamp(d.ExpiresAt))
