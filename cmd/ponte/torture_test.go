@@ -63,9 +63,10 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// TestTorture sends payouts while faults of every kind come and go at both acquirers, callbacks are lost and doubled, the
-// clock jumps and the server is killed at random moments. When it is over, every payout has ended, the banks sent the
-// money of each that is completed once and of each that failed never, and the books agree to the centavo.
+// TestTorture sends payouts and withdrawals while faults of every kind come and go at both acquirers and at the crypto
+// provider, callbacks are lost and doubled, the clock jumps and the server is killed at random moments. When it is over,
+// every one has ended, the banks and the provider sent the money of each that is completed once and of each that failed
+// never, and the books agree to the last unit.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	kills, seed := number(t, tortureKillsVariable, tortureKillsDefault), number(t, tortureSeedVariable, tortureSeedDefault)
@@ -80,7 +81,8 @@ func TestTorture(t *testing.T) {
 	})
 }
 
-// TestTortureFindsWhatIsPlanted tortures a binary that fails over from unknown outcomes, and fails unless that shows.
+// TestTortureFindsWhatIsPlanted tortures a binary that fails over from unknown outcomes and takes the crypto provider's word
+// failed for final, and fails unless both show.
 func TestTortureFindsWhatIsPlanted(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "planted")
@@ -92,10 +94,13 @@ func TestTortureFindsWhatIsPlanted(t *testing.T) {
 	r := newTorture(t, in, tortureSeedDefault)
 	r.world.Break(t, testkit.Fault{Target: "alpha", Operation: "payout.send", Kind: "lost_executed", Times: plantedFaults, DelayMS: 1})
 	r.run(plantedKills)
+	r.failOne()
 	r.finish()
 	problems := r.check()
-	if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "and its money left") }) {
-		t.Errorf("nobody noticed: %q, %s", problems, r.counts())
+	for _, found := range []string{"and its money left", "and its coins left"} {
+		if !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, found) }) {
+			t.Errorf("nobody noticed what %s: %q, %s", found, problems, r.counts())
+		}
 	}
 	t.Logf("found: %s", strings.Join(problems, "; "))
 }
@@ -139,7 +144,8 @@ func newTorture(t *testing.T, in *installation, seed uint64) *torture {
 	r.start()
 	for i := range 3 {
 		account, key := in.account(t, fmt.Sprint("payer ", i))
-		in.must(t, "account", "set", account, "rate_limit=1000000", "cash_out_fee=0.37+1.1%")
+		in.must(t, "account", "set", account, "rate_limit=1000000", "cash_out_fee=0.37+1.1%", "crypto_out_fee=0.37+1.1%")
+		in.must(t, "account", "adjust", account, "--currency", "USDT", "--amount", coinOpening.String(), "--reason", "torture")
 		in.must(t, "account", "adjust", account, "--currency", "BRL", "--amount", opening.String(), "--reason", "torture")
 		r.accounts = append(r.accounts, tortured{account, key})
 	}
@@ -157,12 +163,17 @@ func (r *torture) start() {
 func (r *torture) run(kills int) {
 	r.t.Helper()
 	var running sync.WaitGroup
-	failed := make(chan error, clerks+1)
+	failed := make(chan error, clerks+coinClerks+2)
 	for i := range clerks {
 		random := rand.New(rand.NewPCG(r.seed, uint64(i)))
 		running.Go(func() { failed <- r.clerk(r.t.Context(), random) })
 	}
 	running.Go(func() { failed <- r.chaos(r.t.Context(), rand.New(rand.NewPCG(r.seed, clerks))) })
+	for i := range coinClerks {
+		random := rand.New(rand.NewPCG(r.seed, uint64(1000+i)))
+		running.Go(func() { failed <- r.coinClerk(r.t.Context(), random) })
+	}
+	running.Go(func() { failed <- r.coinChaos(r.t.Context(), rand.New(rand.NewPCG(r.seed, 1000+coinClerks))) })
 	random := rand.New(rand.NewPCG(r.seed, clerks+1))
 	for range kills {
 		if err := testkit.Real.Wait(r.t.Context(), killAfter+time.Duration(random.Int64N(int64(tortureServe)))); err != nil {
@@ -359,10 +370,14 @@ func (r *torture) finish() {
 	r.t.Helper()
 	r.world.Mend(r.t)
 	testkit.Within(r.t, endTimeMax, "all payouts to end", func() bool {
+		r.endFailed()
 		r.world.Do(r.t, http.MethodPost, "/sim/clock", `{"advance_seconds": 400}`, nil)
 		_ = testkit.Real.Wait(r.t.Context(), time.Second) // which is how long what becomes due may take
 		for _, a := range r.accounts {
 			if slices.ContainsFunc(slices.Collect(maps.Values(r.list(a))), func(p tortureJSON) bool { return p.Status == "processing" }) {
+				return false
+			}
+			if slices.ContainsFunc(slices.Collect(maps.Values(r.listCoins(a))), func(p coinJSON) bool { return p.Status == "processing" }) {
 				return false
 			}
 		}
@@ -469,6 +484,7 @@ func (r *torture) check() (problems []string) {
 		}
 	}
 	problems = append(problems, r.checkAnswers(found)...)
+	problems = append(problems, r.checkCoins()...)
 	var audit auditResult
 	result := r.in.run(r.t, "audit", "--json")
 	decodeOne(r.t, result.stdout, &audit)
@@ -489,6 +505,9 @@ func (r *torture) checkAnswers(found map[string]tortureJSON) (problems []string)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for external, told := range r.answers {
+		if isCoin(external) {
+			continue
+		}
 		p, exists := found[external]
 		stored := strings.HasPrefix(told, "201") || strings.HasPrefix(told, "200") || strings.HasPrefix(told, "504")
 		switch {
@@ -503,6 +522,9 @@ func (r *torture) checkAnswers(found map[string]tortureJSON) (problems []string)
 	// By their own names too, which is what callers do after a 504.
 	checked := 0
 	for external, told := range r.answers {
+		if isCoin(external) {
+			continue
+		}
 		if checked++; checked > 200 {
 			break
 		}
@@ -528,6 +550,9 @@ func (r *torture) counts() string {
 		for _, p := range r.list(a) {
 			states[p.Status]++
 		}
+		for _, p := range r.listCoins(a) {
+			states["crypto "+p.Status]++
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -543,7 +568,7 @@ func (r *torture) resent() int64 {
 		r.t.Fatal(err)
 	}
 	defer core.Close()
-	n, err := sqldb.One(r.t.Context(), core.DB, sqldb.Scalar[int64], `SELECT COUNT(*) FROM payout WHERE sends > 1`)
+	n, err := sqldb.One(r.t.Context(), core.DB, sqldb.Scalar[int64], `SELECT (SELECT COUNT(*) FROM payout WHERE sends > 1) + (SELECT COUNT(*) FROM withdrawal WHERE sends > 1)`)
 	if err != nil {
 		r.t.Fatal(err)
 	}

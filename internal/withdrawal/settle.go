@@ -46,6 +46,10 @@ func (w *Withdrawal) compare(seen *chain.Payout) error {
 // verifyAgain is how long a payout may stay unverified at its provider after it was verified, before that is done again.
 const verifyAgain = 5 * time.Minute
 
+// verifyWait is how long a payout waits whose code was not taken: until there is another, because a provider counts wrong
+// ones.
+const verifyWait = 35 * time.Second
+
 // follow brings the withdrawal to where its payout is, and verifies it when that is what it waits for.
 func (s *Service) follow(ctx context.Context, w *Withdrawal, seen *chain.Payout) error {
 	if err := w.compare(seen); err != nil {
@@ -57,6 +61,9 @@ func (s *Service) follow(ctx context.Context, w *Withdrawal, seen *chain.Payout)
 	case chain.PayoutRejected:
 		return s.reject(ctx, w, seen)
 	case chain.PayoutFailed: // and may still be sent: nobody knows
+		if failedIsFinal {
+			return s.reject(ctx, w, seen)
+		}
 		if w.DoubtAt.IsZero() {
 			w.DoubtAt = s.Clock.Now().Truncate(time.Microsecond)
 		}
@@ -65,7 +72,9 @@ func (s *Service) follow(ctx context.Context, w *Withdrawal, seen *chain.Payout)
 	case chain.PayoutWaiting:
 		w.DoubtAt = time.Time{}
 		if w.Status == Processing && s.Clock.Now().Sub(w.VerifiedAt) >= verifyAgain {
-			return errors.Join(s.verify(ctx, w), s.postpone(ctx, w))
+			if err := s.verify(ctx, w); err != nil {
+				return errors.Join(err, s.postponeBy(ctx, w, verifyWait))
+			}
 		}
 	case chain.PayoutProcessing, chain.PayoutSending, chain.PayoutUnknown:
 		w.DoubtAt = time.Time{}

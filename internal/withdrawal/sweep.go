@@ -56,14 +56,15 @@ func (s *Service) CheckDue(ctx context.Context) (did bool, err error) {
 // chase asks about one withdrawal.
 func (s *Service) chase(ctx context.Context, w *Withdrawal) error {
 	if w.ProviderID != "" {
+		now := s.Clock.Now().Truncate(time.Microsecond)
 		err := s.look(ctx, w)
-		if err != nil && w.Status == Processing {
-			if errors.Is(err, chain.ErrNotFound) && w.DoubtAt.IsZero() {
-				w.DoubtAt = s.Clock.Now().Truncate(time.Microsecond) // it was there
-			}
-			err = errors.Join(err, s.postpone(ctx, w))
+		if err == nil || w.CheckAt.After(now) {
+			return err // it has ended, or is postponed
 		}
-		return err
+		if errors.Is(err, chain.ErrNotFound) && w.DoubtAt.IsZero() {
+			w.DoubtAt = now // it was there
+		}
+		return errors.Join(err, s.postpone(ctx, w))
 	}
 	seen, err := s.search(ctx, w)
 	switch {
@@ -94,7 +95,12 @@ func (s *Service) postpone(ctx context.Context, w *Withdrawal) error {
 	if !w.DoubtAt.IsZero() || w.VerifiedAt.IsZero() {
 		wait = min(wait, doubtWaitMax)
 	}
-	w.CheckAt = now.Add(wait).Truncate(time.Microsecond)
+	return s.postponeBy(ctx, w, wait)
+}
+
+// postponeBy writes what is known and has the withdrawal looked at again after so long.
+func (s *Service) postponeBy(ctx context.Context, w *Withdrawal, wait time.Duration) error {
+	w.CheckAt = s.Clock.Now().Add(wait).Truncate(time.Microsecond)
 	return s.writeKnown(ctx, w)
 }
 
