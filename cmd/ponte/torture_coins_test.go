@@ -123,7 +123,9 @@ func (r *torture) coinChaos(ctx context.Context, random *rand.Rand) error {
 				return err
 			}
 			// Only what was verified can fail and still be sent.
-			open := slices.DeleteFunc(books, func(b coinBook) bool { return b.Status != "PROCESSING" && b.Status != "SENDING" && b.Status != "FAILED" })
+			open := slices.DeleteFunc(books, func(b coinBook) bool {
+				return b.Status != "PROCESSING" && b.Status != "SENDING" && b.Status != "FAILED"
+			})
 			if len(open) == 0 {
 				continue
 			}
