@@ -107,7 +107,8 @@ func (r *torture) depositChaos(ctx context.Context, random *rand.Rand) error {
 		if err := testkit.Real.Wait(ctx, time.Duration(random.Int64N(int64(2*chaosPause)))); err != nil {
 			return err
 		}
-		path, body := "/sim/faults", ""
+		var body string
+		path := "/sim/faults"
 		if random.IntN(2) == 0 {
 			kind := faultKinds[random.IntN(len(faultKinds))]
 			if kind == "refuse" {

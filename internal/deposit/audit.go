@@ -42,7 +42,7 @@ func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err er
 			return problems, err
 		}
 		a := audit{account: id.Account(account), posted: map[id.ID]sums{}, counts: map[event.Type]int64{}}
-		err = db.Read(ctx, func(ctx context.Context, tx *sqldb.Tx) error { return a.run(ctx, tx) })
+		err = db.Read(ctx, a.run)
 		if err != nil {
 			return problems, err
 		}
@@ -124,12 +124,12 @@ func (a *audit) readPosted(ctx context.Context, tx *sqldb.Tx) error {
 				a.problem("%s was posted in %s", prefix.Format(x.deposit), x.currency)
 			}
 			s := a.posted[x.deposit]
-			switch ledger.Kind(x.kind) {
-			case kindIn:
+			switch x.kind {
+			case string(kindIn):
 				s.received += money.USDT(x.amount)
-			case kindFee:
+			case string(kindFee):
 				s.fee += money.USDT(x.amount)
-			case kindRefund:
+			case string(kindRefund):
 				s.refunded += money.USDT(x.amount)
 			}
 			a.posted[x.deposit] = s

@@ -227,7 +227,7 @@ func sendable(q decimal.Decimal, currency string) decimal.Decimal {
 	if !ok {
 		return q
 	}
-	return q.RoundCeil(int32(coin.NetworkDecimals)) //nolint:gosec // at most eighteen
+	return q.RoundCeil(int32(coin.NetworkDecimals))
 }
 
 // lockName is the number of the deposit's lock. Two deposits that share one by chance only cannot be provisioned at the

@@ -38,7 +38,7 @@ func randomLives(t *testing.T, db *sqldb.DB, random *rand.Rand) {
 	first, l := w.seen(db)
 	nodes := []*node{first, w.node(db)}
 	a := first.account("crypto_in_fee=0.25+1%")
-	any := func(words ...string) string { return words[random.IntN(len(words))] }
+	oneOf := func(words ...string) string { return words[random.IntN(len(words))] }
 	asked := map[string]bool{}
 	for range 150 {
 		n := nodes[random.IntN(len(nodes))]
@@ -52,7 +52,7 @@ func randomLives(t *testing.T, db *sqldb.DB, random *rand.Rand) {
 		case 0, 1, 2: // a deposit, again or for the first time
 			name := strconv.Itoa(random.IntN(12))
 			asked[name] = true
-			if kind := any("", "", "lost_executed", "lost_not_executed", "garbage", "http_500", "http_429", "reject"); kind != "" {
+			if kind := oneOf("", "", "lost_executed", "lost_not_executed", "garbage", "http_500", "http_429", "reject"); kind != "" {
 				w.fault("payment.create", kind, 1)
 			}
 			if n == first && random.IntN(4) == 0 {
@@ -75,7 +75,7 @@ func randomLives(t *testing.T, db *sqldb.DB, random *rand.Rand) {
 			n.arrive(deposit.Deposit{PayAddress: b.Address}, strconv.Itoa(1+random.IntN(90)), "")
 		case 6, 7: // something becomes of them; not everything can
 			b := payment()
-			order := any("confirm", "confirm", "fail", "expire", "refund")
+			order := oneOf("confirm", "confirm", "fail", "expire", "refund")
 			can := map[string][]string{
 				"confirm": {"confirming"}, "fail": {"waiting", "confirming"}, "expire": {"waiting"}, "refund": {"confirming", "finished", "partially_paid", "failed"},
 			}

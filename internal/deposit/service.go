@@ -210,7 +210,7 @@ func (s *Service) permitPrice(ctx context.Context, price money.USDT, coin chain.
 }
 
 func errBelow(least money.USDT) error {
-	text := (money.USD((least + centUSDT - 1) / centUSDT)).String()
+	text := money.USD((least + centUSDT - 1) / centUSDT).String()
 	return &fault.Error{
 		Kind: fault.Unprocessable, Code: "below_minimum", Public: "the least in this currency is " + text + " USD now",
 		Issues: []fault.Issue{{Path: "amount", Message: "must be at least " + text}},

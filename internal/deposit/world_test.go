@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -327,16 +328,14 @@ func (n *node) stored(owner id.Account, externalID string) deposit.Deposit {
 }
 
 // all returns an account's deposits, the oldest first.
-func (n *node) all(owner id.Account) (list []deposit.Deposit) {
+func (n *node) all(owner id.Account) []deposit.Deposit {
 	n.t.Helper()
 	newest, err := deposit.Before(n.t.Context(), n.db, owner, id.Max, 1000)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	for i := len(newest) - 1; i >= 0; i-- {
-		list = append(list, newest[i])
-	}
-	return list
+	slices.Reverse(newest)
+	return newest
 }
 
 func (n *node) balance(owner id.Account) money.USDT {
@@ -372,7 +371,9 @@ func (n *node) events(owner id.Account) string {
 		if err := r.Scan(&kind, &data); err != nil {
 			return "", err
 		}
-		var shown struct{ Status string }
+		var shown struct {
+			Status string `json:"status"`
+		}
 		err := json.Unmarshal(data, &shown)
 		kind = strings.TrimPrefix(kind, "crypto.charge.")
 		if kind != shown.Status {
@@ -391,8 +392,8 @@ func (n *node) audit() {
 	n.t.Helper()
 	result, err := ledger.Audit(n.t.Context(), n.db)
 	more, depositErr := deposit.Audit(n.t.Context(), n.db)
-	if problems := append(result.Problems, more...); err != nil || depositErr != nil || len(problems) > 0 {
-		n.t.Errorf("audit: %v %v %v", problems, err, depositErr)
+	if err != nil || depositErr != nil || len(result.Problems)+len(more) > 0 {
+		n.t.Errorf("audit: %v %v %v %v", result.Problems, more, err, depositErr)
 	}
 	ours, err := sqldb.One(n.t.Context(), n.db, sqldb.Scalar[int64],
 		`SELECT COALESCE(CAST(SUM(CASE source WHEN 'acquirer' THEN amount ELSE -amount END) AS BIGINT), 0)

@@ -79,12 +79,11 @@ func (a BRL) Amount() Amount { return Amount{CurrencyBRL, int64(a)} }
 // USD is a price in US dollars, in cents. No ledger holds it, and it is never taken for USDT.
 type USD int64
 
-// USDMax is the largest price.
-const USDMax USD = 999_999_999_999
+const usdMax = 999_999_999_999 // cents of the largest price
 
 // ParseUSD reads a decimal number, as in JSON, with at most two decimals by value.
 func ParseUSD(s string) (USD, error) {
-	n, err := parse(s, usdDecimals, int64(USDMax))
+	n, err := parse(s, usdDecimals, usdMax)
 	return USD(n), err
 }
 
