@@ -153,7 +153,7 @@ func (a *audit) deposit(d *Deposit) {
 	if d.Status == Paid && (d.Received == 0 || d.PaidAt.IsZero()) {
 		a.problem("%s is paid without a confirmed amount", prefix.Format(d.ID))
 	}
-	if d.PaymentID != "" && d.Parent == "" {
+	if d.PaymentID != "" && d.Asks > 0 {
 		a.counts[event.CryptoChargeCreated]++
 	}
 	if !d.DetectedAt.IsZero() {

@@ -120,7 +120,10 @@ func (s *Service) recover(ctx context.Context, d *Deposit) error {
 		return err
 	}
 	defer lock.Unlock(ctx)
-	if err := s.reload(ctx, d); err != nil || d.Status != Processing {
+	switch err := s.reload(ctx, d); {
+	case errors.Is(err, sqldb.ErrNoRows):
+		return nil // refused meanwhile, and forgotten
+	case err != nil || d.Status != Processing:
 		return err
 	}
 	found, err := s.search(ctx, d)

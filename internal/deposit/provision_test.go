@@ -605,6 +605,31 @@ func TestNothingIsPaidWithoutAnAmount(t *testing.T) {
 	})
 }
 
+// What its provider does not know any more is over when its time is, and not before.
+func TestVanished(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		w := newWorld(t)
+		n, l := w.seen(db)
+		a := n.account()
+		n.create(a, "order")
+		l.get = func(context.Context, string) (chain.Payment, error) {
+			return chain.Payment{}, &chain.Error{Outcome: chain.Refused, Class: chain.Business, Cause: chain.ErrNotFound}
+		}
+		for _, c := range []struct {
+			after time.Duration
+			want  deposit.State
+		}{{time.Hour, deposit.Waiting}, {5 * 24 * time.Hour, deposit.Waiting}, {3 * 24 * time.Hour, deposit.Expired}} {
+			n.advance(c.after)
+			n.step(n.CheckDue)
+			if got, err := n.Get(t.Context(), a.ID, "ext:order"); err != nil || got.Status != c.want {
+				t.Errorf("after %s: %s, %v", c.after, got.Status, err)
+			}
+		}
+		n.audit()
+	})
+}
+
 func TestList(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, n *node) {

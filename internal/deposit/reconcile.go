@@ -13,8 +13,13 @@ import (
 )
 
 // passes are how old payments are when the provider's list of them is read: at once for what nobody told us of, and again
-// later for money that came or went back after the end, which no list tells by itself. Providers wait a week.
-var passes = []time.Duration{0, 10 * time.Minute, 24 * time.Hour, 8 * 24 * time.Hour, 30 * 24 * time.Hour, 90 * 24 * time.Hour}
+// later for money that came or went back after the end, which no list tells by itself. Providers wait a week; addresses
+// work for longer.
+var passes = []time.Duration{
+	0, 10 * time.Minute, day, 3 * day, 8 * day, 10 * day, 14 * day, 21 * day, 30 * day, 45 * day, 60 * day, 90 * day,
+}
+
+const day = 24 * time.Hour
 
 // Reconcile reads the provider's list of payments since the last time and settles what is unknown here.
 func (s *Service) Reconcile(ctx context.Context) (did bool, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -49,13 +50,26 @@ func (s *Service) look(ctx context.Context, d *Deposit) error {
 	if err := s.matchTo(ctx, d, &seen); err != nil {
 		return err
 	}
-	for _, child := range seen.Children {
+	asked := 0
+	for _, child := range slices.Backward(seen.Children) { // the latest are those that nobody may have told of
+		if s.settled.Has(endedName(d.Provider, child)) {
+			continue
+		}
+		if asked++; asked > childrenMax {
+			break // the provider's list has them too
+		}
 		if err := s.lookChild(ctx, d, child); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// childrenMax bounds the questions that one look asks about repeated deposits: anybody can send dust to an address.
+const childrenMax = 20
+
+// endedName names a repeated deposit that is settled. What becomes of it later is told by notifications and lists.
+func endedName(provider, paymentID string) string { return provider + " " + paymentID + " ended" }
 
 // lookChild follows a repeated deposit that the provider lists with its parent. Not every provider shows it by its own
 // name; then its list does.
@@ -70,7 +84,13 @@ func (s *Service) lookChild(ctx context.Context, d *Deposit, paymentID string) e
 	if seen.Parent == "" {
 		seen.Parent = d.PaymentID // its parent says so
 	}
-	return s.matchTo(ctx, d, &seen)
+	if err := s.matchTo(ctx, d, &seen); err != nil {
+		return err
+	}
+	if seen.Status.IsSettled() {
+		s.settled.Add(endedName(d.Provider, paymentID))
+	}
+	return nil
 }
 
 func (s *Service) get(ctx context.Context, paymentID string) (chain.Payment, error) {
