@@ -103,7 +103,7 @@ func (r *torture) coinChaos(ctx context.Context, random *rand.Rand) error {
 		if err := testkit.Real.Wait(ctx, time.Duration(random.Int64N(int64(2*chaosPause)))); err != nil {
 			return err
 		}
-		path, body := "/sim/faults", ""
+		var path, body string
 		if random.IntN(2) == 0 {
 			delay := random.IntN(50)
 			kind := faultKinds[random.IntN(len(faultKinds))]
@@ -114,7 +114,7 @@ func (r *torture) coinChaos(ctx context.Context, random *rand.Rand) error {
 			if kind == "refuse" {
 				times = 0 // until the other chaos mends
 			}
-			body = fmt.Sprintf(`{"target": "crypto", "operation": %q, "kind": %q, "times": %d, "delay_ms": %d}`,
+			path, body = "/sim/faults", fmt.Sprintf(`{"target": "crypto", "operation": %q, "kind": %q, "times": %d, "delay_ms": %d}`,
 				coinOperations[random.IntN(len(coinOperations))], kind, times, delay)
 			r.faults.Add(1)
 		} else {

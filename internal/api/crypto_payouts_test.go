@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/report"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
 )
@@ -250,6 +252,50 @@ func TestCryptoPayoutCoins(t *testing.T) {
 	})
 }
 
+// TestCryptoPayoutsInTheBooks reads the statement of withdrawals that were sent, failed and are under way.
+func TestCryptoPayoutsInTheBooks(t *testing.T) {
+	t.Parallel()
+	testkit.Each(t, func(t *testing.T, s *testkit.Service) {
+		a := holder(t, s, "1000")
+		var made []cryptoPayout
+		for _, name := range []string{"sent", "failed"} {
+			made = append(made, decodeCrypto(t, postCrypto(t, s, a.Key, "",
+				fmt.Sprintf(`{"amount": 20, "currency": "usdtbsc", "address": %q, "external_id": %q}`, addressEVM, name)).Want(t, http.StatusCreated)))
+		}
+		s.World().Do(t, http.MethodPost, "/sim/crypto/payouts/"+made[1].token(t, a)+"/reject", `{}`, nil)
+		concludeCrypto(t, s)
+		made = append(made, decodeCrypto(t, postCrypto(t, s, a.Key, "",
+			fmt.Sprintf(`{"amount": 100, "currency": "ltc", "address": %q, "external_id": "under way"}`, addressLTC)).Want(t, http.StatusCreated)))
+		var got []string
+		period := report.Period{Account: a.ID, Currency: money.CurrencyUSDT, From: time.UnixMicro(0), To: s.Core.Clock.Now().Add(time.Hour)}
+		err := report.Statement(t.Context(), s.Core.DB, period, func(l report.Line) error {
+			got = append(got, fmt.Sprint(l.Transfer.Kind, " ", report.Reference(&l.Transfer), " ", l.Transfer.Amount, " ", money.USDT(l.Balance.Available), " ", money.USDT(l.Balance.InTransit)))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := got[3:6] // in whichever order they were heard of
+		for _, want := range []string{
+			"crypto_out_sent " + made[0].ID + " 20.000000", "crypto_out_fee " + made[0].ID + " 1.000000", "crypto_out_failed " + made[1].ID + " 21.000000",
+		} {
+			if !slices.ContainsFunc(ended, func(line string) bool { return strings.HasPrefix(line, want) }) {
+				t.Errorf("%s is not in %q", want, ended)
+			}
+		}
+		want := []string{
+			"adjustment  1000.000000 1000.000000 0.000000",
+			"crypto_out " + made[0].ID + " 21.000000 979.000000 21.000000",
+			"crypto_out " + made[1].ID + " 21.000000 958.000000 42.000000",
+			"crypto_out " + made[2].ID + " 102.000000 877.000000 102.000000",
+		}
+		if diff := cmp.Diff(want, slices.Delete(slices.Clone(got), 3, 6)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		wantAudit(t, s)
+	})
+}
+
 // TestCryptoPayoutRefusals reaches every code of a refused withdrawal.
 func TestCryptoPayoutRefusals(t *testing.T) {
 	t.Parallel()
@@ -446,7 +492,7 @@ func TestCryptoPayoutList(t *testing.T) {
 		}
 		var want []string
 		for i := range 5 {
-			want = append(want, post(a, fmt.Sprint(i)))
+			want = append(want, post(a, strconv.Itoa(i)))
 			s.Advance(t, time.Minute)
 		}
 		foreign := post(other, "0")

@@ -71,9 +71,9 @@ func (h *Chain) take(r *http.Request) error {
 		return errSignature
 	case err != nil:
 		h.count(name, "unreadable")
-		return nil //nolint:nilerr // it is signed, and would come again and again
+	default:
+		h.count(name, h.pass(name, notice))
 	}
-	h.count(name, h.pass(name, notice))
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -12,69 +11,67 @@ import (
 	"github.com/ponte-pay/ponte/internal/chain"
 )
 
-// signer is a provider that reads the word in its header as its signature.
+// signer is a provider whose notifications are words: what it is about, or nothing that it signed.
 type signer struct{ chain.Nobody }
+
+var errNonsense = errors.New("neither a payment nor a payout")
 
 func (signer) Name() string { return "coins" }
 
-func (signer) ReadNotice(header http.Header, body []byte) (chain.Notice, error) {
-	switch {
-	case header.Get("Signature") != "right":
+func (signer) ReadNotice(header map[string][]string, body []byte) (chain.Notice, error) {
+	if http.Header(header).Get("X-Sig") != "good" {
 		return chain.Notice{}, &chain.Error{Cause: chain.ErrSignature}
-	case strings.HasPrefix(string(body), "payment "):
-		return chain.Notice{Payment: &chain.Payment{ID: strings.TrimPrefix(string(body), "payment ")}}, nil
-	case strings.HasPrefix(string(body), "payout "):
-		return chain.Notice{Payout: &chain.Payout{ID: strings.TrimPrefix(string(body), "payout ")}}, nil
 	}
-	return chain.Notice{}, errors.New("about neither")
+	switch kind, id, _ := strings.Cut(string(body), " "); kind {
+	case "payout":
+		return chain.Notice{Payout: &chain.Payout{ID: id}}, nil
+	case "payment":
+		return chain.Notice{Payment: &chain.Payment{ID: id}}, nil
+	}
+	return chain.Notice{}, errNonsense
 }
 
-func TestChainNotices(t *testing.T) {
+func TestChain(t *testing.T) {
 	t.Parallel()
-	path := callback.Path("coins", secret)
+	var heard, counted []string
+	room := true
+	to := callback.ChainReceivers{
+		Payout:  func(provider, id string) bool { heard = append(heard, provider+" out "+id); return room },
+		Payment: func(provider string, p *chain.Payment) bool { heard = append(heard, provider+" in "+p.ID); return room },
+	}
+	count := func(provider, what string) { counted = append(counted, provider+" "+what) }
+	h := callback.NewChain(signer{}, "secret", to, count)
+	path := callback.Path("coins", "secret")
+	for _, other := range []string{"", "/callbacks/coins", path + "/", path + "/pix", callback.Path("coins", "other"), callback.Path("other", "secret")} {
+		if h.Takes(other) {
+			t.Errorf("%q is taken", other)
+		}
+	}
+	if !h.Takes(path) {
+		t.Errorf("%q is not taken", path)
+	}
 	for _, c := range []struct {
-		name, method, path, signature, body string
-		full                                bool // nobody has room
-		status                              int
-		hint, count                         string
+		method, sig, body string
+		full              bool
+		status            int
+		heard, counted    string
 	}{
-		{"a payment", http.MethodPost, path, "right", "payment 7", false, 200, "payment 7", "hint"},
-		{"a payout", http.MethodPost, path, "right", "payout 8", false, 200, "payout 8", "hint"},
-		{"no room", http.MethodPost, path, "right", "payment 7", true, 200, "", "dropped"},
-		{"forged", http.MethodPost, path, "wrong", "payment 7", false, 403, "", "forged"},
-		{"not signed", http.MethodPost, path, "", "payment 7", false, 403, "", "forged"},
-		{"signed, and about nothing of ours", http.MethodPost, path, "right", "weather", false, 200, "", "unreadable"},
-		{"too large", http.MethodPost, path, "right", "payment " + strings.Repeat("7", 1<<20), false, 413, "", "too_large"},
-		{"GET", http.MethodGet, path, "right", "", false, 405, "", ""},
+		{"POST", "good", "payout 7", false, 200, "coins out 7", "coins hint"},
+		{"POST", "good", "payment 8", false, 200, "coins in 8", "coins hint"},
+		{"POST", "good", "payout 9", true, 200, "coins out 9", "coins dropped"},
+		{"POST", "good", "nonsense", false, 200, "", "coins unreadable"},
+		{"POST", "bad", "payout 7", false, 403, "", "coins forged"},
+		{"POST", "", "payout 7", false, 403, "", "coins forged"},
+		{"POST", "good", strings.Repeat("x", 1<<20+1), false, 413, "", "coins too_large"},
+		{"GET", "good", "", false, 405, "", ""},
 	} {
-		var hints, counts []string
-		take := func(hint string) bool {
-			if !c.full {
-				hints = append(hints, hint)
-			}
-			return !c.full
-		}
-		h := callback.NewChain(signer{}, secret, callback.ChainReceivers{
-			Payment: func(provider string, p *chain.Payment) bool { return provider == "coins" && take("payment "+p.ID) },
-			Payout:  func(provider, providerID string) bool { return provider == "coins" && take("payout "+providerID) },
-		}, func(provider, what string) { counts = append(counts, strings.TrimPrefix(provider+" "+what, "coins ")) })
-		for _, other := range []string{path + "x", path[:len(path)-1], callback.Prefix + "coins/", callback.Path("coins", "another")} {
-			if h.Takes(other) {
-				t.Errorf("it takes %s", other)
-			}
-		}
-		if !h.Takes(c.path) {
-			t.Errorf("it does not take %s", c.path)
-		}
-		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
-		r.Header.Set("Signature", c.signature)
-		rec := httptest.NewRecorder()
-		newFrame().Wrap(h).ServeHTTP(rec, r)
-		if rec.Code != c.status || strings.Join(hints, ",") != c.hint || strings.Join(counts, ",") != c.count {
-			t.Errorf("%s: %d, hints %v, counts %v", c.name, rec.Code, hints, counts)
-		}
-		if (rec.Header().Get("Allow") == http.MethodPost) != (c.status == http.StatusMethodNotAllowed) {
-			t.Errorf("%s: Allow %s", c.name, slices.Sorted(strings.SplitSeq(rec.Header().Get("Allow"), ",")))
+		heard, counted, room = nil, nil, !c.full
+		r := httptest.NewRequestWithContext(t.Context(), c.method, path, strings.NewReader(c.body))
+		r.Header.Set("X-Sig", c.sig)
+		w := httptest.NewRecorder()
+		newFrame().Wrap(h).ServeHTTP(w, r)
+		if w.Code != c.status || strings.Join(heard, ",") != c.heard || strings.Join(counted, ",") != c.counted {
+			t.Errorf("%s %.20q signed %q: %d, heard %v, counted %v", c.method, c.body, c.sig, w.Code, heard, counted)
 		}
 	}
 }

@@ -9,7 +9,6 @@ package chain
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -55,9 +54,9 @@ type Provider interface {
 	ListPayments(ctx context.Context, w Window) (Page, error)
 
 	// ReadNotice returns what a notification says, after its signature was found to be the provider's; one that is not is
-	// ErrSignature. It asks nobody. A notification is a hint, can come twice, late and out of order: ask GetPayment or
+	// ErrSignature. header is that of its HTTP request. It asks nobody. A notification is a hint, can come twice, late and out of order: ask GetPayment or
 	// GetPayout before anything moves. Only for a payment with a Parent that GetPayment does not find is it all there is.
-	ReadNotice(header http.Header, body []byte) (Notice, error)
+	ReadNotice(header map[string][]string, body []byte) (Notice, error)
 }
 
 // Payer is a provider that also sends coins.

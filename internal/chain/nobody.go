@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/shopspring/decimal"
 )
@@ -48,7 +47,7 @@ func (Nobody) ListPayments(context.Context, Window) (Page, error) {
 }
 
 // ReadNotice fails: nobody signs.
-func (Nobody) ReadNotice(http.Header, []byte) (Notice, error) { return Notice{}, ErrSignature }
+func (Nobody) ReadNotice(map[string][]string, []byte) (Notice, error) { return Notice{}, ErrSignature }
 
 // ValidateAddress fails.
 func (Nobody) ValidateAddress(context.Context, Destination) error { return nobody("address") }

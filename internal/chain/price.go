@@ -74,8 +74,8 @@ func InCoins(ctx context.Context, p Provider, c Currency, amount money.USDT) (Wo
 	return Worth{Rate: coins.DivRound(FromUSDT(amount), rateDecimals), Coins: coins.RoundFloor(c.PayoutDecimals())}, nil
 }
 
-// leastTriesMax bounds the search of a minimum. A rate that does not depend on the amount takes two.
-const leastTriesMax = 4
+// leastTriesMax bounds the search of a minimum. A rate that does not depend on the amount takes three.
+const leastTriesMax = 5
 
 // LeastUSDT returns the smallest amount of USDT, and no less than [WithdrawalMin], that makes enough coins for a payout.
 func LeastUSDT(ctx context.Context, p Provider, c Currency, enough decimal.Decimal) (money.USDT, error) {
@@ -89,15 +89,17 @@ func LeastUSDT(ctx context.Context, p Provider, c Currency, enough decimal.Decim
 		if worth.Coins.GreaterThanOrEqual(enough) {
 			return least, nil
 		}
-		// The least that makes enough by this rate; one unit more where the rate's last digit was rounded up.
-		next := enough.DivRound(worth.Rate, rateDecimals).RoundCeil(-usdtExponent)
-		more, ok := FloorUSDT(next)
-		if !ok {
+		// What makes enough by this rate. Where its last digit was rounded up that is too little, and what is missing is added.
+		next := enough.DivRound(worth.Rate, rateDecimals)
+		if next.LessThanOrEqual(FromUSDT(least)) {
+			next = FromUSDT(least).Add(enough.Sub(worth.Coins).DivRound(worth.Rate, rateDecimals))
+		}
+		var ok bool
+		if least, ok = FloorUSDT(next.RoundCeil(-usdtExponent)); !ok {
 			return 0, senseless(p, fmt.Sprintf("%s %s are worth more than there is", enough, c.Code))
 		}
-		least = max(more, least+1)
 	}
-	return least, nil
+	return 0, senseless(p, fmt.Sprintf("no amount of USDT makes %s %s", enough, c.Code))
 }
 
 // LeastUSD returns the smallest price, in USD, of a payment in a coin: the floor, or what its network takes if that is

@@ -120,7 +120,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Quote, error) {
 func (r *Request) validate() error {
 	coin, known := chain.FindCoin(r.To)
 	isCoin := r.To != usd && r.To != usdt && r.To != brl
-	offered := false
+	var offered bool
 	switch r.Operation {
 	case Deposit:
 		if r.From != usd || !isCoin {

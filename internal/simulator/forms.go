@@ -12,6 +12,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/pix"
+	"github.com/ponte-pay/ponte/internal/simulator/chainworld"
 )
 
 // pageNotices are what the page can say after a form.
@@ -200,6 +201,11 @@ func inPortuguese(err error) string {
 		{errRefundTooMuch, "Não resta nada a devolver deste Pix."},
 		{errFaultsFull, "Há falhas demais ligadas. Desligue-as primeiro."},
 		{errTooFar, "O relógio não pode ir tão longe."},
+		{chainworld.ErrNoAddress, "Nenhum depósito tem esse endereço, ou o memo é outro."},
+		{chainworld.ErrWrongChain, "Essa moeda não é da rede desse endereço."},
+		{chainworld.ErrNoPayment, "Não há depósito com esse identificador."},
+		{chainworld.ErrNoPayout, "Não há saque com esse identificador."},
+		{chainworld.ErrState, "Isso já não pode acontecer: o estado é outro."},
 	} {
 		if errors.Is(err, known.err) {
 			return known.text

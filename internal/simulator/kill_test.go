@@ -17,6 +17,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/clock/clocktest"
+	"github.com/ponte-pay/ponte/internal/simulator/chainworld"
 )
 
 const childVariable = "PONTE_SIMULATOR_CHILD"
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	seen := &witness{charges: map[string]bool{}, payments: map[string]string{}, payouts: map[string]bool{}}
+	seen := &witness{charges: map[string]bool{}, payments: map[string]string{}, payouts: map[string]bool{}, invoices: map[string]bool{}}
 	var moved int64
 	for round := range 3 {
 		child := exec.Command(os.Args[0])
@@ -94,6 +95,7 @@ type witness struct {
 	charges  map[string]bool
 	payments map[string]string // amounts
 	payouts  map[string]bool
+	invoices map[string]bool // of the crypto provider
 }
 
 func (s *witness) count() int {
@@ -129,7 +131,38 @@ func (s *witness) work(b *bank, control string, from int) {
 		s.mu.Lock()
 		s.payouts[b.account.Name+" "+txidOf(n)] = true
 		s.mu.Unlock()
+		if !s.workWithCoins(b, control) {
+			return
+		}
 	}
+}
+
+// workWithCoins asks the crypto provider for an address and sends coins there. It reports false when the simulator is gone.
+func (s *witness) workWithCoins(b *bank, control string) bool {
+	got, err := try(b.client, request(b.tb, "GET", control+"/sim/crypto/account", ""))
+	var account chainworld.Account
+	if err != nil || json.Unmarshal([]byte(got.body), &account) != nil {
+		return false
+	}
+	r := request(b.tb, "POST", account.BaseURL+"/payment", `{"price_amount":30,"price_currency":"usd","pay_currency":"ton"}`)
+	r.Header.Set("X-Api-Key", account.APIKey)
+	got, err = try(b.client, r)
+	var i invoice
+	if err != nil || json.Unmarshal([]byte(got.body), &i) != nil || i.ID == "" {
+		return false
+	}
+	s.mu.Lock()
+	s.invoices[i.ID+" 0"] = true
+	s.mu.Unlock()
+	got, err = try(b.client, request(b.tb, "POST", control+"/sim/crypto/deposit", `{"pay_address":"`+i.Address+`","amount":"12.5"}`))
+	if err != nil || got.status != http.StatusOK {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.invoices, i.ID+" 0")
+	s.invoices[i.ID+" 12.5"] = true
+	return true
 }
 
 // check fails unless everything that was told is in the books, and the clock is where it was.
@@ -137,6 +170,18 @@ func (s *witness) check(t *testing.T, control string, moved int64) {
 	t.Helper()
 	var books bookJSON
 	send(t, http.DefaultClient, request(t, "GET", control+"/sim/pix/books", "")).into(t, http.StatusOK, &books)
+	var coins chainworld.Books
+	send(t, http.DefaultClient, request(t, "GET", control+"/sim/crypto/books", "")).into(t, http.StatusOK, &coins)
+	paid := map[string]string{}
+	for _, p := range coins.Payments {
+		paid[p.ID] = p.PaidAmount
+	}
+	for told := range s.invoices {
+		// What was told as unpaid may have been paid by a request whose answer was lost.
+		if id, amount, _ := strings.Cut(told, " "); paid[id] == "" || (amount != "0" && paid[id] != amount) {
+			t.Errorf("crypto payment %s is %q", told, paid[id])
+		}
+	}
 	charges, payments := map[string]bool{}, map[string]string{}
 	for _, c := range books.Charges {
 		charges[c.Acquirer+" "+c.TxID] = true

@@ -2,7 +2,6 @@ package withdrawal_test
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"strconv"
 	"strings"
@@ -436,7 +435,7 @@ func TestCodesOnce(t *testing.T) {
 		n.quirk("codes_once")
 		a := n.holder(1000_000000)
 		for i := range 3 {
-			if got := told(n.Create(t.Context(), request(a, fmt.Sprint(i), 100_000000))); got != created {
+			if got := told(n.Create(t.Context(), request(a, strconv.Itoa(i), 100_000000))); got != created {
 				t.Error(got)
 			}
 		}

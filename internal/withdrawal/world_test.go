@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -296,7 +297,9 @@ func (n *node) events(owner id.Account) string {
 		if err := r.Scan(&kind, &data); err != nil {
 			return "", err
 		}
-		var shown struct{ Status string }
+		var shown struct {
+			Status string `json:"status"`
+		}
 		err := json.Unmarshal(data, &shown)
 		return strings.TrimPrefix(kind, "crypto.payout.") + " " + shown.Status, err
 	}, `SELECT type, data FROM event WHERE account_id = $1 ORDER BY id`, int64(owner))
@@ -311,7 +314,7 @@ func (n *node) audit() {
 	n.t.Helper()
 	result, err := ledger.Audit(n.t.Context(), n.db)
 	more, ownErr := withdrawal.Audit(n.t.Context(), n.db)
-	if problems := append(result.Problems, more...); err != nil || ownErr != nil || len(problems) > 0 {
+	if problems := slices.Concat(result.Problems, more); err != nil || ownErr != nil || len(problems) > 0 {
 		n.t.Errorf("audit: %v %v %v", problems, err, ownErr)
 	}
 }

@@ -26,8 +26,8 @@ import (
 	pkcs12 "software.sslmate.com/src/go-pkcs12"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
-	"github.com/ponte-pay/ponte/internal/wire"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // authority signs certificates.

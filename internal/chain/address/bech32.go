@@ -1,6 +1,7 @@
 package address
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -111,7 +112,7 @@ func encodeBech32(kind bech32Kind, prefix string, b []byte) string {
 }
 
 func encodeSymbols(kind bech32Kind, prefix string, symbols []byte) string {
-	sum := bech32Polymod(prefix, append(symbols[:len(symbols):len(symbols)], make([]byte, bech32SumLen)...)) ^ uint32(kind)
+	sum := bech32Polymod(prefix, append(slices.Clip(symbols), make([]byte, bech32SumLen)...)) ^ uint32(kind)
 	for i := range bech32SumLen {
 		symbols = append(symbols, byte(sum>>(symbolBits*(bech32SumLen-1-i)))&(1<<symbolBits-1))
 	}

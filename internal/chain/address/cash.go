@@ -1,6 +1,9 @@
 package address
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const (
 	cashPrefix    = "bitcoincash"
@@ -34,7 +37,7 @@ func cashPolymod(symbols []byte) uint64 {
 
 func encodeCashAddress(hash []byte) string {
 	symbols := regroup(append([]byte{cashKey}, hash...))
-	sum := cashPolymod(append(symbols[:len(symbols):len(symbols)], make([]byte, cashSumLen)...))
+	sum := cashPolymod(append(slices.Clip(symbols), make([]byte, cashSumLen)...))
 	for i := range cashSumLen {
 		symbols = append(symbols, byte(sum>>(symbolBits*(cashSumLen-1-i)))&(1<<symbolBits-1))
 	}

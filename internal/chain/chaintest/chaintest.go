@@ -580,10 +580,10 @@ func forgedNotice(t *testing.T, b *bench) {
 	n.CallbackURL = r.URL
 	p := b.create(t, n)
 	b.Step()
-	real := r.Take()[0]
+	genuine := r.Take()[0]
 	for name, forged := range map[string]Notice{
-		"another status": {real.Header, []byte(strings.Replace(string(real.Body), `"waiting"`, `"finished"`, 1))},
-		"no signature":   {http.Header{}, real.Body},
+		"another status": {genuine.Header, []byte(strings.Replace(string(genuine.Body), `"waiting"`, `"finished"`, 1))},
+		"no signature":   {http.Header{}, genuine.Body},
 	} {
 		told, err := b.ReadNotice(forged.Header, forged.Body)
 		if want(t, err, "refused credentials"); !errors.Is(err, chain.ErrSignature) || told != (chain.Notice{}) {

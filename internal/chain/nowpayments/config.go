@@ -1,6 +1,8 @@
 package nowpayments
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base32"
 	"errors"
 	"fmt"
@@ -12,8 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"crypto/tls"
-	"crypto/x509"
+	"github.com/ponte-pay/ponte/internal/chain"
 )
 
 // Config says where the provider is and who we are to it. It prints without its secrets.
@@ -63,12 +64,20 @@ const secretShown = "***"
 // validate refuses what cannot work or would put secrets on an open wire.
 func (c Config) validate() error {
 	for _, required := range []struct{ name, value string }{
-		{"name", c.Name}, {"API key", c.APIKey}, {"e-mail", c.Email}, {"password", c.Password}, {"TOTP secret", c.TOTPSecret},
-		{"IPN secret", strings.TrimSpace(c.IPNSecret)}, {"settlement coin", c.Settlement},
+		{"name", c.Name},
+		{"API key", c.APIKey},
+		{"e-mail", c.Email},
+		{"password", c.Password},
+		{"TOTP secret", c.TOTPSecret},
+		{"IPN secret", strings.TrimSpace(c.IPNSecret)},
+		{"settlement coin", c.Settlement},
 	} {
 		if required.value == "" {
 			return fmt.Errorf("nowpayments: provider %q has no %s", c.Name, required.name)
 		}
+	}
+	if coin, known := chain.FindCoin(strings.ToLower(c.Settlement)); !known || !coin.IsUSDT() {
+		return fmt.Errorf("nowpayments: provider %s: settlement in %q: it must be a code of USDT", c.Name, c.Settlement)
 	}
 	if _, err := c.totpKey(); err != nil {
 		return fmt.Errorf("nowpayments: provider %s: the TOTP secret is not base32", c.Name)

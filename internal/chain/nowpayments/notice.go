@@ -23,8 +23,9 @@ const SignatureHeader = "X-Nowpayments-Sig"
 const noticeBytesMax = 64 << 10
 
 // ReadNotice returns what a notification says. See [chain.Provider].
-func (c *Client) ReadNotice(header http.Header, body []byte) (chain.Notice, error) {
-	if len(body) > noticeBytesMax || !isSigned([]byte(strings.TrimSpace(c.config.IPNSecret)), header.Get(SignatureHeader), body) {
+func (c *Client) ReadNotice(header map[string][]string, body []byte) (chain.Notice, error) {
+	signature := http.Header(header).Get(SignatureHeader)
+	if len(body) > noticeBytesMax || !isSigned([]byte(strings.TrimSpace(c.config.IPNSecret)), signature, body) {
 		return chain.Notice{}, &chain.Error{
 			Provider: c.config.Name, Operation: operationNotice, Outcome: chain.Refused, Class: chain.Credentials, Cause: chain.ErrSignature,
 		}
@@ -62,7 +63,7 @@ func isSigned(secret []byte, signature string, body []byte) bool {
 	}
 	for form := range spellings {
 		mac := hmac.New(sha512.New, secret)
-		mac.Write(spelling(form).append(nil, value))
+		mac.Write(form.append(nil, value))
 		if hmac.Equal(mac.Sum(nil), sum) {
 			return true
 		}
@@ -130,7 +131,7 @@ func (s spelling) number(b []byte, n json.Number) []byte {
 	if s&asSent != 0 {
 		return append(b, n...)
 	}
-	f, err := n.Float64() //nolint:forbidigo // see above
+	f, err := n.Float64()
 	if err != nil {
 		return append(b, "null"...) // as JavaScript writes what is infinite
 	}

@@ -134,13 +134,13 @@ func (w *World) locked(rt route, r *http.Request) (reply, *refusal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, err := w.move(); err != nil {
-		return reply{}, w.internal(err)
+		return reply{}, w.internal(r.Context(), err)
 	}
 	return rt.answer(w, r)
 }
 
-func (w *World) internal(err error) *refusal {
-	w.options.Log.LogAttrs(context.Background(), slog.LevelError, "chain world failed", slog.String("error", err.Error()))
+func (w *World) internal(ctx context.Context, err error) *refusal {
+	w.options.Log.LogAttrs(ctx, slog.LevelError, "chain world failed", slog.String("error", err.Error()))
 	return &refusal{http.StatusInternalServerError, "INTERNAL_ERROR", "Internal error"}
 }
 
@@ -355,7 +355,7 @@ func (w *World) getEstimate(r *http.Request) (reply, *refusal) {
 			return reply{}, refused
 		}
 	}
-	value, _ := worth(from, to, amount, w.options.Clock.Now())
+	value := worth(from, to, amount, w.options.Clock.Now())
 	places := int32(8)
 	if c, ok := findCoin(to); ok {
 		places = c.places()
@@ -413,7 +413,7 @@ func (w *World) postPayment(r *http.Request) (reply, *refusal) {
 	}
 	p, err := w.create(n)
 	if err != nil {
-		return reply{}, w.internal(err)
+		return reply{}, w.internal(r.Context(), err)
 	}
 	body := w.paymentJSON(p)
 	body["payment_id"] = strconv.FormatInt(p.ID, 10)
@@ -644,7 +644,7 @@ func (w *World) postPayout(r *http.Request) (reply, *refusal) {
 		External: one.External, Currency: c.code, Address: one.Address, Memo: one.Memo, Amount: amount, Fee: c.inCoin(c.fee, now), Callback: callback,
 	})
 	if err != nil {
-		return reply{}, w.internal(err)
+		return reply{}, w.internal(r.Context(), err)
 	}
 	return reply{body: map[string]any{"id": strconv.FormatInt(p.Batch, 10), "withdrawals": []any{payoutJSON(p)}}}, nil
 }
@@ -700,7 +700,7 @@ func (w *World) postVerify(r *http.Request) (reply, *refusal) {
 	}
 	if !ok {
 		if err := w.changePayout(p, func(p *payout) { p.Tries++ }); err != nil {
-			return reply{}, w.internal(err)
+			return reply{}, w.internal(r.Context(), err)
 		}
 		return reply{}, bad("BAD_REQUEST", "Wrong verification code")
 	}
@@ -713,7 +713,7 @@ func (w *World) postVerify(r *http.Request) (reply, *refusal) {
 		_, err = w.move()
 	}
 	if err != nil {
-		return reply{}, w.internal(err)
+		return reply{}, w.internal(r.Context(), err)
 	}
 	return reply{text: "OK"}, nil
 }

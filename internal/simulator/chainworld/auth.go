@@ -17,7 +17,6 @@ import (
 
 const (
 	tokenTime = 5 * time.Minute
-	tokenHead = `{"alg":"HS256","typ":"JWT"}`
 	totpStep  = 30 // seconds
 )
 
@@ -76,7 +75,7 @@ func (w *World) postAuth(r *http.Request) (reply, *refusal) {
 	}
 	now := w.options.Clock.Now()
 	claims := fmt.Sprintf(`{"id":"1","iat":%d,"exp":%d}`, now.Unix(), now.Add(tokenTime).Unix())
-	head := base64.RawURLEncoding.EncodeToString([]byte(tokenHead)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
+	head := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
 	return reply{body: map[string]any{"token": head + "." + w.signToken(head)}}, nil
 }
 

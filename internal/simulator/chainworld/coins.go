@@ -75,9 +75,9 @@ const (
 )
 
 // wiggle returns a factor near 1 that depends on a name and a moment.
-func wiggle(name string, at time.Time, max int64) decimal.Decimal {
+func wiggle(name string, at time.Time, span int64) decimal.Decimal {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(name), uint64(at.Unix()/int64(slotLength/time.Second))))
-	off := int64(binary.BigEndian.Uint32(sum[:])%uint32(2*max+1)) - max
+	off := int64(binary.BigEndian.Uint32(sum[:])%uint32(2*span+1)) - span
 	return decimal.New(basisPoints+off, 0).Div(decimal.New(basisPoints, 0))
 }
 
@@ -93,24 +93,15 @@ func (c coin) price(at time.Time) decimal.Decimal {
 // divisionPlaces is how exactly the world divides.
 const divisionPlaces = 24
 
-// worth converts an amount between two currencies, either of which may be usd. It reports false for others.
-func worth(from, to string, amount decimal.Decimal, at time.Time) (decimal.Decimal, bool) {
-	value := amount
-	if from != "usd" {
-		c, ok := findCoin(from)
-		if !ok {
-			return decimal.Decimal{}, false
-		}
-		value = value.Mul(c.price(at))
+// worth converts an amount between two currencies that are known, either of which may be usd.
+func worth(from, to string, amount decimal.Decimal, at time.Time) decimal.Decimal {
+	if c, ok := findCoin(from); ok {
+		amount = amount.Mul(c.price(at))
 	}
-	if to == "usd" {
-		return value, true
+	if c, ok := findCoin(to); ok {
+		amount = amount.DivRound(c.price(at), divisionPlaces)
 	}
-	c, ok := findCoin(to)
-	if !ok {
-		return decimal.Decimal{}, false
-	}
-	return value.DivRound(c.price(at), divisionPlaces), true
+	return amount
 }
 
 // inCoin returns what a number of dollars is in a coin, rounded up to what can be sent.

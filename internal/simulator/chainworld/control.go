@@ -365,15 +365,15 @@ func errorOf(err error) error {
 		return &fault.Error{Kind: kind, Code: code, Public: public, Cause: err}
 	}
 	switch {
-	case errors.Is(err, errNoAddress):
+	case errors.Is(err, ErrNoAddress):
 		return meaning(fault.NotFound, "", "no payment has this address, or it needs another extra_id")
-	case errors.Is(err, errWrongChain):
+	case errors.Is(err, ErrWrongChain):
 		return meaning(fault.Unprocessable, "", "coins of this currency cannot be sent to this address")
-	case errors.Is(err, errNoPayment):
+	case errors.Is(err, ErrNoPayment):
 		return meaning(fault.NotFound, "", "the provider has no such payment")
-	case errors.Is(err, errNoPayout):
+	case errors.Is(err, ErrNoPayout):
 		return meaning(fault.NotFound, "", "the provider has no such payout")
-	case errors.Is(err, errState):
+	case errors.Is(err, ErrState):
 		return meaning(fault.Conflict, "wrong_state", "that cannot happen in its present status")
 	}
 	return err

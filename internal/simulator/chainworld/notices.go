@@ -7,7 +7,6 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -44,6 +43,7 @@ type notices struct {
 
 	mu   sync.Mutex
 	list []notice
+	lost int // because there were too many; told by the next delivery
 }
 
 func newNotices(w *World) *notices {
@@ -93,7 +93,7 @@ func (n *notices) push(url string, body map[string]any, ofPayout bool) {
 	defer n.mu.Unlock()
 	for range copies {
 		if len(n.list) >= noticesMax {
-			n.lose(errors.New("too many are waiting"))
+			n.lost++
 			return
 		}
 		if n.world.quirks[QuirkReversed] {
@@ -104,27 +104,31 @@ func (n *notices) push(url string, body map[string]any, ofPayout bool) {
 	}
 }
 
-func (n *notices) lose(why error) {
-	n.world.options.Log.LogAttrs(context.Background(), slog.LevelWarn, "notification lost", slog.String("target", TargetCrypto), slog.String("error", why.Error()))
+func (n *notices) lose(ctx context.Context, why error) {
+	n.world.options.Log.LogAttrs(ctx, slog.LevelWarn, "notification lost", slog.String("target", TargetCrypto), slog.String("error", why.Error()))
 }
 
-// take returns the first notification that is due, if any is.
-func (n *notices) take() (notice, bool) {
+// take returns the first notification that is due, if any is, and how many were lost meanwhile.
+func (n *notices) take() (one notice, lost int, ok bool) {
 	now := n.world.options.Clock.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	i := slices.IndexFunc(n.list, func(one notice) bool { return !one.due.After(now) })
+	lost, n.lost = n.lost, 0
 	if i < 0 {
-		return notice{}, false
+		return notice{}, lost, false
 	}
-	one := n.list[i]
+	one = n.list[i]
 	n.list = slices.Delete(n.list, i, i+1)
-	return one, true
+	return one, lost, true
 }
 
 // deliverNext delivers the first notification that is due. It reports whether there was any.
 func (n *notices) deliverNext(ctx context.Context) bool {
-	one, ok := n.take()
+	one, lost, ok := n.take()
+	if lost > 0 {
+		n.lose(ctx, fmt.Errorf("chainworld: %d more than can wait", lost))
+	}
 	if !ok {
 		return false
 	}
@@ -133,7 +137,7 @@ func (n *notices) deliverNext(ctx context.Context) bool {
 		return true
 	}
 	if one.tries++; one.tries >= noticeTries {
-		n.lose(err)
+		n.lose(ctx, err)
 		return true
 	}
 	one.due = n.world.options.Clock.Now().Add(noticeWait)

@@ -157,12 +157,13 @@ type arrival struct {
 	silent   bool   // notifications get lost
 }
 
+// Why something cannot happen.
 var (
-	errNoAddress  = errors.New("chainworld: no payment has this address")
-	errWrongChain = errors.New("chainworld: coins of this currency cannot be sent to this address")
-	errNoPayment  = errors.New("chainworld: no such payment")
-	errNoPayout   = errors.New("chainworld: no such payout")
-	errState      = errors.New("chainworld: not in this state")
+	ErrNoAddress  = errors.New("chainworld: no payment has this address")
+	ErrWrongChain = errors.New("chainworld: coins of this currency cannot be sent to this address")
+	ErrNoPayment  = errors.New("chainworld: no such payment")
+	ErrNoPayout   = errors.New("chainworld: no such payout")
+	ErrState      = errors.New("chainworld: not in this state")
 )
 
 // find returns the payment that an address was made for. Addresses without mixed case are the same in any case.
@@ -184,14 +185,14 @@ func (w *World) find(to place) *payment {
 func (w *World) arrive(a arrival) (*payment, error) {
 	p := w.find(a.to)
 	if p == nil {
-		return nil, errNoAddress
+		return nil, ErrNoAddress
 	}
 	asked, _ := findCoin(p.PayCurrency)
 	c := asked
 	if a.currency != "" {
 		var ok bool
 		if c, ok = findCoin(a.currency); !ok || c.network != asked.network {
-			return nil, errWrongChain
+			return nil, ErrWrongChain
 		}
 	}
 	now := w.options.Clock.Now()
@@ -231,7 +232,7 @@ func outcome(c coin, amount decimal.Decimal, at time.Time) decimal.Decimal {
 	if c.code == Settlement {
 		fee = feeSame
 	} else {
-		value, _ = worth(c.code, Settlement, amount, at)
+		value = worth(c.code, Settlement, amount, at)
 	}
 	settlement, _ := findCoin(Settlement)
 	return value.Mul(decimal.New(basisPoints-fee, 0)).Div(decimal.New(basisPoints, 0)).RoundDown(settlement.places())
@@ -294,7 +295,7 @@ func (w *World) payment(id string) (*payment, error) {
 	if p := w.byID[n]; err == nil && p != nil {
 		return p, nil
 	}
-	return nil, errNoPayment
+	return nil, ErrNoPayment
 }
 
 // orders say from which states something may become of a thing, and in which ones it has become of it: such an order is
@@ -314,7 +315,7 @@ func (w *World) orderPayment(id string, o orders, change func(*payment)) (*payme
 		return nil, err
 	case slices.Contains(o.done, p.Status):
 	case !slices.Contains(o.from, p.Status):
-		return nil, errState
+		return nil, ErrState
 	default:
 		err = w.change(p, func(p *payment) {
 			p.NextStep = 0

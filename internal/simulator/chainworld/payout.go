@@ -151,7 +151,7 @@ func (w *World) payout(id string) (*payout, error) {
 			return p, nil
 		}
 	}
-	return nil, errNoPayout
+	return nil, ErrNoPayout
 }
 
 // orderPayout lets something become of a payout.
@@ -167,7 +167,7 @@ func (w *World) orderPayout(id string, o orders, change func(*payout)) (*payout,
 		return nil, err
 	case slices.Contains(o.done, p.Status):
 	case !slices.Contains(o.from, p.Status):
-		return nil, errState
+		return nil, ErrState
 	default:
 		err = w.changePayout(p, change)
 	}
