@@ -170,7 +170,8 @@ func TestCommands(t *testing.T) {
 		}
 		healthy := map[string]bool{
 			"configuration": true, "database": true, "schema": true, "clock": true, "payments": true, "payouts": true,
-			"crypto payouts": true, "infractions": true, "defenses": true, "webhooks": true,
+			"crypto payouts": true, "crypto payments": true, "crypto charges": true, "late crypto money": true, "refunds of paid crypto charges": true,
+			"infractions": true, "defenses": true, "webhooks": true,
 		}
 		if diff := cmp.Diff(healthy, checks); diff != "" {
 			t.Errorf("doctor (-want +got):\n%s", diff)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/app"
 	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/webhook"
 )
 
@@ -91,6 +92,19 @@ func (c *doctorCommand) Run(e *env) error {
 			err = fmt.Errorf("%d crypto payouts of %s USDT are in doubt, the oldest since %s: see ponte payout doubt", crypto.Withdrawals, crypto.Sum, timestamp(crypto.Since))
 		}
 		add("crypto payouts", "no money is in doubt", err)
+		unmatchedCoins, err := core.CountUnmatchedDeposits(e.ctx)
+		if err == nil && unmatchedCoins > 0 {
+			err = fmt.Errorf("%d payments belong to no crypto charge: see table unmatched_deposit", unmatchedCoins)
+		}
+		add("crypto payments", "all belong to a crypto charge", err)
+		stuck, err := core.CountStuckDeposits(e.ctx)
+		if err == nil && stuck > 0 {
+			err = fmt.Errorf("%d have coins that the provider has not settled: see column review of table deposit", stuck)
+		}
+		add("crypto charges", "the provider has settled all coins that came", err)
+		late, refunded, err := lateDeposits(e, core)
+		add("late crypto money", late, err)
+		add("refunds of paid crypto charges", refunded, err)
 		add("webhooks", "every endpoint has answered within three days", failingEndpoints(e, core))
 	}
 	var rows [][]string
@@ -127,4 +141,32 @@ func checkInfractions(e *env, core *app.Core, add func(check, detail string, err
 			concern.Waiting, concern.Refused)
 	}
 	add("defenses", "all have reached their acquirers", err)
+}
+
+// listedMax are the crypto charges that a line names; the table has all.
+const listedMax = 10
+
+// lateDeposits says which crypto charges got money after their end, or lost it after they were paid. Both are credited
+// and debited already: it is for the operator to know.
+func lateDeposits(e *env, core *app.Core) (late, refunded string, err error) {
+	reviews, err := core.ListDepositReviews(e.ctx)
+	if err != nil {
+		return "", "", err
+	}
+	names := map[string][]string{}
+	for i := range reviews {
+		why := string(reviews[i].Review)
+		names[why] = append(names[why], id.CryptoCharge.Format(reviews[i].ID))
+	}
+	line := func(whys ...string) string {
+		var list []string
+		for _, why := range whys {
+			list = append(list, names[why]...)
+		}
+		if len(list) == 0 {
+			return "none in a week"
+		}
+		return fmt.Sprintf("%d in a week: %s", len(list), strings.Join(list[:min(len(list), listedMax)], ", "))
+	}
+	return line("late", "more", "coin"), line("refund"), nil
 }

@@ -63,10 +63,11 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// TestTorture sends payouts and withdrawals while faults of every kind come and go at both acquirers and at the crypto
-// provider, callbacks are lost and doubled, the clock jumps and the server is killed at random moments. When it is over,
-// every one has ended, the banks and the provider sent the money of each that is completed once and of each that failed
-// never, and the books agree to the last unit.
+// TestTorture sends payouts and withdrawals and takes deposits in, while faults of every kind come and go at both acquirers
+// and at the crypto provider, callbacks are lost and doubled, the clock jumps and the server is killed at random moments.
+// When it is over, every one has ended, the banks and the provider sent the money of each that is completed once and of
+// each that failed never, each deposit has one address and what the provider settled for it, and the books agree to the
+// last unit.
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	kills, seed := number(t, tortureKillsVariable, tortureKillsDefault), number(t, tortureSeedVariable, tortureSeedDefault)
@@ -117,10 +118,11 @@ type torture struct {
 	seed    uint64
 	closing chan struct{} // closed when no new payout is to be begun
 
-	accounts []tortured
-	numbers  atomic.Int64
-	faults   atomic.Int64
-	kills    int
+	accounts  []tortured
+	depositor tortured // who takes coins in
+	numbers   atomic.Int64
+	faults    atomic.Int64
+	kills     int
 
 	mu       sync.Mutex
 	answers  map[string]string // last answer of each external_id, such as 201 processing
@@ -149,6 +151,9 @@ func newTorture(t *testing.T, in *installation, seed uint64) *torture {
 		in.must(t, "account", "adjust", account, "--currency", "BRL", "--amount", opening.String(), "--reason", "torture")
 		r.accounts = append(r.accounts, tortured{account, key})
 	}
+	account, key := in.account(t, "depositor")
+	in.must(t, "account", "set", account, "rate_limit=1000000", "crypto_in_fee=0.25+1.1%")
+	r.depositor = tortured{account, key}
 	return r
 }
 
@@ -163,7 +168,7 @@ func (r *torture) start() {
 func (r *torture) run(kills int) {
 	r.t.Helper()
 	var running sync.WaitGroup
-	failed := make(chan error, clerks+coinClerks+2)
+	failed := make(chan error, clerks+coinClerks+depositClerks+3)
 	for i := range clerks {
 		random := rand.New(rand.NewPCG(r.seed, uint64(i)))
 		running.Go(func() { failed <- r.clerk(r.t.Context(), random) })
@@ -174,6 +179,11 @@ func (r *torture) run(kills int) {
 		running.Go(func() { failed <- r.coinClerk(r.t.Context(), random) })
 	}
 	running.Go(func() { failed <- r.coinChaos(r.t.Context(), rand.New(rand.NewPCG(r.seed, 1000+coinClerks))) })
+	for i := range depositClerks {
+		random := rand.New(rand.NewPCG(r.seed, uint64(2000+i)))
+		running.Go(func() { failed <- r.depositClerk(r.t.Context(), random) })
+	}
+	running.Go(func() { failed <- r.depositChaos(r.t.Context(), rand.New(rand.NewPCG(r.seed, 2000+depositClerks))) })
 	random := rand.New(rand.NewPCG(r.seed, clerks+1))
 	for range kills {
 		if err := testkit.Real.Wait(r.t.Context(), killAfter+time.Duration(random.Int64N(int64(tortureServe)))); err != nil {
@@ -388,6 +398,7 @@ func (r *torture) finish() {
 		r.world.Do(r.t, http.MethodPost, "/sim/clock", `{"advance_seconds": 2700000}`, nil)
 		_ = testkit.Real.Wait(r.t.Context(), 2*time.Second)
 	}
+	r.endDeposits()
 }
 
 type tortureJSON struct {
@@ -485,6 +496,7 @@ func (r *torture) check() (problems []string) {
 	}
 	problems = append(problems, r.checkAnswers(found)...)
 	problems = append(problems, r.checkCoins()...)
+	problems = append(problems, r.checkDeposits()...)
 	var audit auditResult
 	result := r.in.run(r.t, "audit", "--json")
 	decodeOne(r.t, result.stdout, &audit)
@@ -505,7 +517,7 @@ func (r *torture) checkAnswers(found map[string]tortureJSON) (problems []string)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for external, told := range r.answers {
-		if isCoin(external) {
+		if isCoin(external) || isDeposit(external) {
 			continue
 		}
 		p, exists := found[external]
@@ -522,7 +534,7 @@ func (r *torture) checkAnswers(found map[string]tortureJSON) (problems []string)
 	// By their own names too, which is what callers do after a 504.
 	checked := 0
 	for external, told := range r.answers {
-		if isCoin(external) {
+		if isCoin(external) || isDeposit(external) {
 			continue
 		}
 		if checked++; checked > 200 {
@@ -553,6 +565,9 @@ func (r *torture) counts() string {
 		for _, p := range r.listCoins(a) {
 			states["crypto "+p.Status]++
 		}
+	}
+	for _, d := range r.listDeposits() {
+		states["deposit "+d.Status]++
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

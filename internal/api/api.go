@@ -11,6 +11,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/infraction"
@@ -35,6 +36,7 @@ type API struct {
 	infractions *infraction.Service
 	chain       chain.Provider
 	quotes      *quote.Service
+	deposits    *deposit.Service
 	withdrawals *withdrawal.Service
 
 	mux    *http.ServeMux
@@ -52,6 +54,7 @@ type Services struct {
 	Infractions *infraction.Service
 	Chain       chain.Provider
 	Quotes      *quote.Service
+	Deposits    *deposit.Service
 	Withdrawals *withdrawal.Service
 }
 
@@ -59,7 +62,7 @@ type Services struct {
 func New(s Services) *API {
 	a := &API{
 		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges, payouts: s.Payouts,
-		infractions: s.Infractions, chain: s.Chain, quotes: s.Quotes, withdrawals: s.Withdrawals,
+		infractions: s.Infractions, chain: s.Chain, quotes: s.Quotes, deposits: s.Deposits, withdrawals: s.Withdrawals,
 		mux: http.NewServeMux(), routes: map[string]*route{},
 	}
 	for _, r := range routes() {

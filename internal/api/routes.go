@@ -65,6 +65,21 @@ func routes() []*route {
 			answer: (*API).createCryptoQuote,
 		},
 		{
+			method: http.MethodPost, path: "/crypto/charges", key: idempotency.Optional,
+			scopes: []account.Scopes{account.ScopeChargesWrite}, resource: account.ResourceCrypto,
+			answer: (*API).createCryptoCharge,
+		},
+		{
+			method: http.MethodGet, path: "/crypto/charges", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopeChargesRead}, resource: account.ResourceCrypto,
+			answer: (*API).listCryptoCharges,
+		},
+		{
+			method: http.MethodGet, path: "/crypto/charges/{id}", key: idempotency.Unused,
+			scopes: []account.Scopes{account.ScopeChargesRead}, resource: account.ResourceCrypto,
+			answer: (*API).getCryptoCharge,
+		},
+		{
 			method: http.MethodPost, path: "/crypto/payouts", key: idempotency.Optional,
 			scopes: []account.Scopes{account.ScopePayoutsWrite}, resource: account.ResourceCrypto,
 			answer: (*API).createCryptoPayout,

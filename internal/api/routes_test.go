@@ -65,11 +65,7 @@ var promised = map[string]string{
 }
 
 // notYet are the routes that are promised and documented but not served yet. A route that is served leaves this list.
-var notYet = []string{
-	"GET /crypto/charges",
-	"GET /crypto/charges/{id}",
-	"POST /crypto/charges",
-}
+var notYet = []string{}
 
 func document(t *testing.T) *openapi3.T {
 	t.Helper()

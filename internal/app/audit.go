@@ -6,6 +6,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clawback"
+	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -28,6 +29,7 @@ func (c *Core) Audit(ctx context.Context) (ledger.AuditResult, error) {
 	for _, audit := range []func() ([]ledger.Problem, error){
 		func() ([]ledger.Problem, error) { return charge.Audit(ctx, c.DB, border) },
 		func() ([]ledger.Problem, error) { return payout.Audit(ctx, c.DB, border) },
+		func() ([]ledger.Problem, error) { return deposit.Audit(ctx, c.DB, border) },
 		func() ([]ledger.Problem, error) { return withdrawal.Audit(ctx, c.DB, border) },
 		func() ([]ledger.Problem, error) { return clawback.Audit(ctx, c.DB) },
 		func() ([]ledger.Problem, error) { return infraction.Audit(ctx, c.DB) },

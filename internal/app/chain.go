@@ -26,6 +26,12 @@ type Chain struct {
 	url    atomic.Pointer[string]
 }
 
+// isSomebody reports whether there is a provider.
+func (c *Chain) isSomebody() bool {
+	_, nobody := c.Provider.(chain.Nobody)
+	return !nobody
+}
+
 // CallbackURL returns where the provider sends its notifications, or "" while that is not known.
 func (c *Chain) CallbackURL() string {
 	if url := c.url.Load(); url != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
@@ -175,6 +176,14 @@ func (c *Core) CountConcerns(ctx context.Context) (infraction.Concern, error) {
 	return infraction.CountConcerns(ctx, c.DB, c.Clock.Now())
 }
 
+// deposits returns the service of deposits at a provider.
+func (c *Core) deposits(at *Chain, once *idempotency.Engine, hooks *webhook.Service, log *slog.Logger, heard func(string, deposit.Verdict)) *deposit.Service {
+	return deposit.New(deposit.Services{
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Ledger: c.Ledger, Accounts: c.Accounts, Once: once, Provider: at.Provider,
+		CallbackURL: at.CallbackURL, Events: event.NewLog(hooks), Log: log, Render: api.RenderCryptoCharge, Heard: heard,
+	})
+}
+
 // withdrawals returns the service of withdrawals at a provider.
 func (c *Core) withdrawals(at *Chain, once *idempotency.Engine, hooks *webhook.Service, log *slog.Logger) *withdrawal.Service {
 	return withdrawal.New(withdrawal.Services{
@@ -206,4 +215,22 @@ func (c *Core) ListCryptoDoubts(ctx context.Context) ([]withdrawal.Withdrawal, e
 // CountCryptoDoubts adds up the money of withdrawals of which nobody knows whether it left.
 func (c *Core) CountCryptoDoubts(ctx context.Context) (withdrawal.Doubt, error) {
 	return withdrawal.CountDoubts(ctx, c.DB)
+}
+
+// reviewAgeMax is how long operators are told of what happened to a deposit after its end. Business time.
+const reviewAgeMax = 7 * 24 * time.Hour
+
+// ListDepositReviews returns the deposits of the last week that an operator should look at, the latest first.
+func (c *Core) ListDepositReviews(ctx context.Context) ([]deposit.Deposit, error) {
+	return deposit.ListReviews(ctx, c.DB, c.Clock.Now().Add(-reviewAgeMax))
+}
+
+// CountStuckDeposits returns how many deposits have coins that their provider has not settled.
+func (c *Core) CountStuckDeposits(ctx context.Context) (int64, error) {
+	return deposit.CountStuck(ctx, c.DB)
+}
+
+// CountUnmatchedDeposits returns how many payments at the crypto provider belong to no deposit.
+func (c *Core) CountUnmatchedDeposits(ctx context.Context) (int64, error) {
+	return deposit.CountUnmatched(ctx, c.DB)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/node"
@@ -70,15 +71,9 @@ func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 		gauge("ponte_nodes", "Nodes that share the database.", func() float64 { return float64(n.Alive()) }),
 		gauge("ponte_fold_lag_seconds", "Age of the oldest credit that waits to be folded.",
 			func() float64 { return core.Ledger.Lag().Seconds() }),
-		gauge("ponte_unmatched_payments", "Payments that belong to no charge.", func() float64 {
-			ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
-			defer cancel()
-			n, err := core.CountUnmatched(ctx)
-			if err != nil {
-				return -1 // not known
-			}
-			return float64(n)
-		}),
+		gauge("ponte_unmatched_payments", "Payments that belong to no charge.", counted(core.CountUnmatched)),
+		gauge("ponte_unmatched_crypto_payments", "Payments at the crypto provider that belong to no crypto charge.", counted(core.CountUnmatchedDeposits)),
+		gauge("ponte_crypto_charges_stuck", "Crypto charges with coins that the provider has not settled.", counted(core.CountStuckDeposits)),
 		gauge("ponte_payouts_in_doubt", "Payouts of which nobody knows whether they were sent.",
 			doubt(core, func(d payout.Doubt) float64 { return float64(d.Payouts) })),
 		gauge("ponte_payouts_in_doubt_brl", "Their money in reais, with fees.",
@@ -129,6 +124,19 @@ const (
 	centavos   = 100
 	millionths = 1_000_000
 )
+
+// counted returns a figure that the database counts.
+func counted(count func(context.Context) (int64, error)) func() float64 {
+	return func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeMax)
+		defer cancel()
+		n, err := count(ctx)
+		if err != nil {
+			return -1 // not known
+		}
+		return float64(n)
+	}
+}
 
 // doubt returns a figure of the money in doubt.
 func doubt(core *Core, figure func(payout.Doubt) float64) func() float64 {
@@ -184,6 +192,9 @@ func (m *metrics) notified(acquirer, what string) { m.notices.WithLabelValues(ac
 
 // heard counts what became of a notification.
 func (m *metrics) heard(acquirer string, v charge.Verdict) { m.notified(acquirer, string(v)) }
+
+// heardOfCoins counts what became of a crypto provider's notification.
+func (m *metrics) heardOfCoins(provider string, v deposit.Verdict) { m.notified(provider, string(v)) }
 
 // delivered counts an attempt to deliver an event.
 func (m *metrics) delivered(o webhook.Outcome) {

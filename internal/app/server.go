@@ -74,13 +74,15 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	s.metrics.watch(hooks)
 	charges, payouts := core.charges(bank, once, hooks, log, s.metrics.heard), core.payouts(bank, once, hooks, log)
 	infractions := core.infractions(bank, charges, log)
+	deposits := core.deposits(bank.Chain, once, hooks, log, s.metrics.heardOfCoins)
 	withdrawals := core.withdrawals(bank.Chain, once, hooks, log)
 	v1 := api.New(api.Services{
 		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
-		Infractions: infractions, Chain: bank.Chain.Provider, Quotes: core.quotes(bank.Chain, log), Withdrawals: withdrawals,
+		Infractions: infractions, Chain: bank.Chain.Provider, Quotes: core.quotes(bank.Chain, log), Deposits: deposits, Withdrawals: withdrawals,
 	})
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
-	toldCoins := callback.NewChain(bank.Chain.Provider, bank.Chain.secret, callback.ChainReceivers{Payout: withdrawals.Hint}, s.metrics.notified)
+	toldCoins := callback.NewChain(bank.Chain.Provider, bank.Chain.secret,
+		callback.ChainReceivers{Payment: deposits.Hint, Payout: withdrawals.Hint}, s.metrics.notified)
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case toldCoins.Takes(r.URL.Path):
@@ -108,10 +110,15 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "payout reconciliation", every: time.Second, step: payouts.Reconcile},
 		{name: "infractions", every: 500 * time.Millisecond, step: infractions.Reconcile},
 		{name: "defenses", every: 200 * time.Millisecond, step: infractions.HandIn},
+		{name: "deposit hints", every: 20 * time.Millisecond, step: deposits.FollowHints},
+		{name: "deposit checks", every: 500 * time.Millisecond, step: deposits.CheckDue},
 		{name: "withdrawal hints", every: 20 * time.Millisecond, step: withdrawals.FollowHints},
 		{name: "withdrawal checks", every: 500 * time.Millisecond, step: withdrawals.CheckDue},
 		{name: "lost charges", every: 5 * time.Second, step: bank.Router.Step},
 	}, webhookLoops(hooks))
+	if bank.Chain.isSomebody() { // whose list can be read
+		s.loops = append(s.loops, loop{name: "deposit reconciliation", every: time.Second, step: deposits.Reconcile})
+	}
 	return s, nil
 }
 

@@ -21,7 +21,7 @@ type Chain struct {
 // ChainReceivers are who notifications of a crypto provider are passed on to. Each notes one and reports whether it had
 // room.
 type ChainReceivers struct {
-	Payment func(provider string, p *chain.Payment) bool // of coins that came in; nil while nobody takes any
+	Payment func(provider string, p *chain.Payment) bool // of coins that came in, or went back
 	Payout  func(provider, providerID string) bool       // of coins that were sent
 }
 
@@ -80,13 +80,10 @@ func (h *Chain) take(r *http.Request) error {
 // pass passes a notification on and returns what became of it.
 func (h *Chain) pass(name string, n chain.Notice) string {
 	var room bool
-	switch {
-	case n.Payout != nil:
+	if n.Payout != nil {
 		room = h.to.Payout(name, n.Payout.ID)
-	case n.Payment != nil && h.to.Payment != nil:
+	} else {
 		room = h.to.Payment(name, n.Payment)
-	default:
-		return "ignored"
 	}
 	if !room {
 		return "dropped" // it is found by its age

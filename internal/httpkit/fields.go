@@ -113,6 +113,17 @@ func (f *FieldReader) BRL(path string, rule BRLRule) money.BRL {
 	return amountField(f, path, amountRule[money.BRL]{rule.Required, rule.Min, money.ParseBRL})
 }
 
+// USDRule says which prices in USD are fit.
+type USDRule struct {
+	Required bool
+	Min      money.USD // 0 means that only negative prices are too small
+}
+
+// USD returns a price, which must be a JSON number.
+func (f *FieldReader) USD(path string, rule USDRule) money.USD {
+	return amountField(f, path, amountRule[money.USD]{rule.Required, rule.Min, money.ParseUSD})
+}
+
 // USDTRule says which amounts of USDT are fit.
 type USDTRule struct {
 	Required bool
@@ -126,7 +137,7 @@ func (f *FieldReader) USDT(path string, rule USDTRule) money.USDT {
 
 // amount is a type of money that the API takes.
 type amount interface {
-	money.BRL | money.USDT
+	money.BRL | money.USD | money.USDT
 	String() string
 }
 

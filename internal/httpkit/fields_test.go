@@ -75,6 +75,24 @@ func TestFieldBRL(t *testing.T) {
 	}
 }
 
+func TestFieldUSD(t *testing.T) {
+	t.Parallel()
+	f := Fields(mustRead(t, `{"a":20.010,"b":20.001,"c":0,"d":"20"}`))
+	rule := USDRule{Required: true, Min: 1}
+	if got := f.USD("a", rule); got != 20_01 {
+		t.Errorf("a = %v", got)
+	}
+	for _, path := range []string{"b", "c", "d", "e"} {
+		if got := f.USD(path, rule); got != 0 {
+			t.Errorf("%s = %v, want 0", path, got)
+		}
+	}
+	want := "b has too many decimals\nc must be at least 0.01\nd must be a number\ne is required"
+	if diff := cmp.Diff(want, issues(f.Err())); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestFieldUSDT(t *testing.T) {
 	t.Parallel()
 	f := Fields(mustRead(t, `{"a":20.000001,"b":20.0000001,"c":19.999999,"d":"20"}`))

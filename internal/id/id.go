@@ -135,6 +135,7 @@ const (
 	Infraction   Prefix = "inf_"     // a claim that a payment was fraud
 	CryptoPayout Prefix = "cpo_"     // a crypto withdrawal
 	CryptoQuote  Prefix = "cqt_"     // what an amount was worth
+	CryptoCharge Prefix = "ccr_"     // a crypto charge
 	Event        Prefix = "evt_"     // something that happened
 	Endpoint     Prefix = "whk_"     // where events are sent
 	Request      Prefix = "req_"     // one HTTP request

@@ -40,6 +40,7 @@ func (c Currency) decimals() int {
 
 const (
 	brlDecimals  = 2
+	usdDecimals  = 2
 	usdtDecimals = 6
 )
 
@@ -74,6 +75,23 @@ func (a BRL) MarshalJSON() ([]byte, error) { return []byte(format(int64(a), brlD
 
 // Amount returns a with its currency.
 func (a BRL) Amount() Amount { return Amount{CurrencyBRL, int64(a)} }
+
+// USD is a price in US dollars, in cents. No ledger holds it, and it is never taken for USDT.
+type USD int64
+
+const usdMax = 999_999_999_999 // cents of the largest price
+
+// ParseUSD reads a decimal number, as in JSON, with at most two decimals by value.
+func ParseUSD(s string) (USD, error) {
+	n, err := parse(s, usdDecimals, usdMax)
+	return USD(n), err
+}
+
+// String returns the price with both decimals, such as 10.50.
+func (a USD) String() string { return format(int64(a), usdDecimals) }
+
+// MarshalJSON writes the price as a JSON number from its digits.
+func (a USD) MarshalJSON() ([]byte, error) { return []byte(format(int64(a), usdDecimals)), nil }
 
 // USDT is an amount of Tether in millionths.
 type USDT int64

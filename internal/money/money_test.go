@@ -77,6 +77,9 @@ func TestParse(t *testing.T) {
 		if got, err := ParseBRL(tt.text); int64(got) != tt.brl || !errors.Is(err, tt.brlErr) {
 			t.Errorf("ParseBRL(%q) = %d, %v, want %d, %v", tt.text, got, err, tt.brl, tt.brlErr)
 		}
+		if got, err := ParseUSD(tt.text); int64(got) != tt.brl || !errors.Is(err, tt.brlErr) {
+			t.Errorf("ParseUSD(%q) = %d, %v, want %d, %v", tt.text, got, err, tt.brl, tt.brlErr)
+		}
 		if got, err := ParseUSDT(tt.text); int64(got) != tt.usdt || !errors.Is(err, tt.usErr) {
 			t.Errorf("ParseUSDT(%q) = %d, %v, want %d, %v", tt.text, got, err, tt.usdt, tt.usErr)
 		}
@@ -109,7 +112,7 @@ func TestFormat(t *testing.T) {
 	}
 	for _, tt := range tests {
 		brl, usdt := BRL(tt.units), USDT(tt.units)
-		for _, got := range []string{brl.String(), brl.Amount().String(), marshal(t, brl)} {
+		for _, got := range []string{brl.String(), brl.Amount().String(), marshal(t, brl), USD(brl).String(), marshal(t, USD(brl))} {
 			if got != tt.brl {
 				t.Errorf("%d centavos are %s, want %s", tt.units, got, tt.brl)
 			}

@@ -41,6 +41,7 @@ var Tables = map[string]Class{
 	"payout":           Tenant,
 	"clawback":         Tenant,
 	"infraction":       Tenant,
+	"deposit":          Tenant,
 	"withdrawal":       Tenant,
 	"event":            Tenant,
 	"endpoint":         Tenant,
@@ -58,6 +59,7 @@ var Tables = map[string]Class{
 	"seal_key":         Local,
 
 	"unmatched_infraction": Local,
+	"unmatched_deposit":    Local,
 }
 
 // Finds are the statements that look over all accounts, by package and constant, each with its reason. A test refuses any
@@ -66,6 +68,10 @@ var Tables = map[string]Class{
 var Finds = map[string]string{
 	"charge.findExpired":              "charges whose time is over",
 	"charge.findReleased":             "money whose waiting time is over",
+	"deposit.findDue":                 "deposits whose provider is to be asked",
+	"deposit.findReviews":             "deposits that an operator should look at",
+	"deposit.countReviews":            "the same, counted",
+	"deposit.findAccountWithDeposits": "the audit goes from account to account",
 	"idempotency.findForgotten":       "keys that are no longer remembered",
 	"payout.findAcquirer":             "acquirers that have payouts under way",
 	"payout.findDue":                  "payouts whose acquirer is to be asked",
