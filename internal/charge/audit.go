@@ -29,7 +29,7 @@ FROM charge WHERE account_id = $1 AND release_at IS NOT NULL`
 WHERE account_id = $1 AND status = 'refunded' AND paid_at IS NULL`
 
 	// Charges that were not posted as they say, and postings that no charge explains.
-	listUncredited = `SELECT c.id FROM charge c WHERE c.account_id = $1 AND c.paid_at IS NOT NULL AND NOT EXISTS
+	listUnposted = `SELECT c.id FROM charge c WHERE c.account_id = $1 AND c.paid_at IS NOT NULL AND NOT EXISTS
 (SELECT 1 FROM transfer t WHERE t.account_id = c.account_id AND t.kind = 'cash_in' AND t.once_key = c.end_to_end_id AND t.ref = c.id AND t.amount = c.amount) LIMIT $2`
 	listUncharged = `SELECT c.id FROM charge c WHERE c.account_id = $1 AND c.fee > 0 AND NOT EXISTS
 (SELECT 1 FROM transfer t WHERE t.account_id = c.account_id AND t.kind = 'cash_in_fee' AND t.once_key = c.end_to_end_id AND t.ref = c.id AND t.amount = c.fee) LIMIT $2`
@@ -91,7 +91,7 @@ func auditCharges(ctx context.Context, tx *sqldb.Tx, account id.Account, border 
 		what   string
 		border []any // the third argument, if there is one
 	}{
-		{listUncredited, prefix.Format, "is paid and was not posted so", nil},
+		{listUnposted, prefix.Format, "is paid and was not posted so", nil},
 		{listUncharged, prefix.Format, "has a fee that was not posted so", nil},
 		{listUnowed, id.ID.String, "is a posting for no charge that was paid so", nil},
 		{listUncreated, prefix.Format, "has no event charge.created", []any{border}},
