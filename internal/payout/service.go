@@ -39,6 +39,7 @@ type Services struct {
 // Service creates payouts and follows them.
 type Service struct {
 	Services
+	limits  limits
 	looks   inquiry.Looks        // questions to acquirers
 	stuck   inquiry.Stuck        // payouts that cannot be followed
 	settled inquiry.Memory       // payouts that need no second look
@@ -46,9 +47,18 @@ type Service struct {
 	recent  recent               // payouts that were just sent from here
 }
 
+// limits are real times of a creation, from its beginning; tests shorten them.
+type limits struct {
+	hold time.Duration // until which its money may begin to be held: later, there would be no time to send it
+	send time.Duration // until which acquirers are asked
+}
+
 // New returns the service.
 func New(s Services) *Service {
-	return &Service{Services: s, hints: inquiry.NewHints[hint](s.Clock, s.Log)}
+	return &Service{
+		Services: s, limits: limits{hold: acquirer.CreationTimeMax - acquirer.TryTimeMax, send: acquirer.CreationTimeMax},
+		hints: inquiry.NewHints[hint](s.Clock, s.Log),
+	}
 }
 
 // Request asks for a payout.
@@ -70,13 +80,17 @@ var errNobody = fault.New(fault.Provider, "", "no acquirer can send payouts now;
 // Create makes the payout and has it sent, or returns the one that its key or its external_id made before. What it returns
 // is processing or failed. It fails with [fault.Ambiguous] when the payout exists and nobody knows whether its money left.
 func (s *Service) Create(ctx context.Context, r Request) (Payout, idempotency.Outcome, error) {
+	began := s.Clock.Real()
+	// A crowd before one balance, or a slow database, must not keep the caller waiting for longer than acquirers may.
+	ctx, cancel := context.WithTimeout(ctx, s.limits.hold)
+	defer cancel()
 	p, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
 		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /payouts", Key: r.Key, Hash: r.Hash,
 		Kind: "payout", ExternalID: r.ExternalID, Any: selectAnyClaim,
 	}, func(ctx context.Context) (idempotency.Found[Payout], error) {
 		return s.claimed(ctx, &r)
 	}, func(ctx context.Context, claim idempotency.Claim) (Payout, error) {
-		return s.create(ctx, &r, claim)
+		return s.create(ctx, &r, claim, began)
 	})
 	switch {
 	case outcome != idempotency.Replayed:
@@ -110,9 +124,8 @@ func (s *Service) claimed(ctx context.Context, r *Request) (found idempotency.Fo
 	return found, err
 }
 
-// create holds the money and has it sent.
-func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Claim) (Payout, error) {
-	began := s.Clock.Real()
+// create holds the money and has it sent, for a request that began at a moment of real time.
+func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Claim, began time.Time) (Payout, error) {
 	settings := r.Account.Settings
 	for _, err := range []error{
 		settings.Permit(account.CreatePayout), settings.PermitBRL(r.Amount), s.Postback(ctx, r.Account.ID, r.PostbackURL),
@@ -139,7 +152,7 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	}
 	// From here on it is the account's money that is at stake, and not the caller's patience.
 	ctx = context.WithoutCancel(ctx)
-	sending, cancel := context.WithTimeout(ctx, acquirer.CreationTimeMax-s.Clock.RealSince(began))
+	sending, cancel := context.WithTimeout(ctx, s.limits.send-s.Clock.RealSince(began))
 	defer cancel()
 	d := dispatch{Service: s, payout: &p, plan: plan, turn: turn}
 	err := d.run(ctx, sending)

@@ -1,0 +1,76 @@
+package payout_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
+)
+
+// TestNoTurn lets a creation wait for a database that is busy with somebody else: it ends in time, nothing is stored or
+// sent, and the same request succeeds later.
+func TestNoTurn(t *testing.T) {
+	t.Parallel()
+	sqltest.EachURL(t, func(t *testing.T, url string) {
+		t.Helper()
+		if strings.HasPrefix(url, "postgres") {
+			url += map[bool]string{true: "&", false: "?"}[strings.Contains(url, "?")] + "pool_max_conns=1"
+		}
+		n := newWorld(t).node(sqltest.Open(t, url))
+		a := n.payer(10000)
+		n.SetLimits(100*time.Millisecond, time.Minute)
+		busy, free := make(chan struct{}), make(chan struct{})
+		ended := make(chan error)
+		go func() {
+			ended <- n.db.Write(t.Context(), func(context.Context, *sqldb.Tx) error {
+				close(busy)
+				<-free
+				return errors.New("nothing to write")
+			})
+		}()
+		<-busy
+		p, outcome, err := n.Create(t.Context(), request(a, "order 42", 1000))
+		close(free)
+		<-ended
+		if !errors.Is(err, sqldb.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s", told(p, outcome, err))
+		}
+		if len(n.all(a.ID)) != 0 || n.balance(a.ID) != (ledger.Balance{Available: 10000}) || len(n.books()) != 0 {
+			t.Errorf("%+v, %+v", n.all(a.ID), n.balance(a.ID))
+		}
+		n.SetLimits(time.Minute, time.Minute)
+		if got := told(n.Create(t.Context(), request(a, "order 42", 1000))); got != "created processing" {
+			t.Error(got)
+		}
+		n.audit()
+	})
+}
+
+// TestHeldTooLate has no time left once the money is held: that nobody was asked is certain, so it is given back at once
+// and is not in doubt.
+func TestHeldTooLate(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		a := n.payer(10000)
+		if got := told(n.Create(t.Context(), request(a, "a token", 1000))); got != "created processing" {
+			t.Fatal(got)
+		}
+		n.SetLimits(time.Minute, 0)
+		if got := told(n.Create(t.Context(), request(a, "order 42", 1000))); got != "created failed" {
+			t.Error(got)
+		}
+		p := n.stored(a.ID, "order 42")
+		if got := n.executions(p); got != "" || !p.DoubtAt.IsZero() {
+			t.Errorf("%q, in doubt since %v", got, p.DoubtAt)
+		}
+		if b := n.balance(a.ID); b != (ledger.Balance{Available: 8900, InTransit: 1100}) {
+			t.Errorf("%+v", b)
+		}
+		n.audit()
+	})
+}
