@@ -75,6 +75,8 @@ type Request struct {
 	PostbackURL       string
 }
 
+const claimKind = "payout" // whose external_ids are claimed
+
 var errNobody = fault.New(fault.Provider, "", "no acquirer can send payouts now; nothing was stored, please repeat the request")
 
 // Create makes the payout and has it sent, or returns the one that its key or its external_id made before. What it returns
@@ -86,7 +88,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Payout, idempotency.Ou
 	defer cancel()
 	p, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
 		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /payouts", Key: r.Key, Hash: r.Hash,
-		Kind: "payout", ExternalID: r.ExternalID, Any: selectAnyClaim,
+		Kind: claimKind, ExternalID: r.ExternalID, Any: selectAnyClaim,
 	}, func(ctx context.Context) (idempotency.Found[Payout], error) {
 		return s.claimed(ctx, &r)
 	}, func(ctx context.Context, claim idempotency.Claim) (Payout, error) {

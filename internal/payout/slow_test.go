@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 )
@@ -73,4 +76,62 @@ func TestHeldTooLate(t *testing.T) {
 		}
 		n.audit()
 	})
+}
+
+// TestLeapOverASend has the clock leap while the first send has not left yet. A second one would be refused, its acquirer
+// would not know the payout, and its money would come back; and then leave.
+func TestLeapOverASend(t *testing.T) {
+	t.Parallel()
+	sqltest.EachURL(t, func(t *testing.T, url string) {
+		t.Helper()
+		door := &door{asked: make(chan struct{}), open: make(chan struct{})}
+		w := newWorld(t)
+		n := w.node(sqltest.Open(t, url), func(at acquirer.Payer) acquirer.Payer { return behind{at, door} })
+		nodes := []*node{n}
+		if n.db.IsPostgres() {
+			nodes = append(nodes, w.node(sqltest.Open(t, url)))
+		}
+		a := n.payer(10000)
+		answer := make(chan string)
+		go func() { answer <- told(n.Create(t.Context(), request(a, "order 42", 1000))) }()
+		<-door.asked
+		n.advance(10 * time.Minute)
+		n.fault("alpha", "payout.send", "reject", 0)
+		for _, m := range nodes {
+			m.step(m.CheckDue)
+		}
+		n.mend()
+		close(door.open)
+		if got := <-answer; got != "created processing" {
+			t.Error(got)
+		}
+		p := n.stored(a.ID, "order 42")
+		n.order(p, "settle", nil)
+		n.advance(10 * time.Minute)
+		n.step(n.CheckDue)
+		if p = n.stored(a.ID, "order 42"); p.Status != payout.Completed || n.executions(p) != "alpha 1" {
+			t.Errorf("%s, executed %q", p.Status, n.executions(p))
+		}
+		n.audit()
+	})
+}
+
+// door stops the first send until it is opened.
+type door struct {
+	passed      atomic.Bool
+	asked, open chan struct{}
+}
+
+// behind is an acquirer behind a door.
+type behind struct {
+	acquirer.Payer
+	door *door
+}
+
+func (b behind) SendPayout(ctx context.Context, n acquirer.NewPayout) (acquirer.Payout, error) {
+	if b.door.passed.CompareAndSwap(false, true) {
+		close(b.door.asked)
+		<-b.door.open
+	}
+	return b.Payer.SendPayout(ctx, n)
 }
