@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,8 +35,8 @@ func TestPayoutCrowd(t *testing.T) {
 				switch {
 				case err != nil:
 					t.Error(err)
-				case got.Status == http.StatusCreated:
-					accepted.Add(1)
+				case got.Status == http.StatusCreated && strings.Contains(string(got.Body), `"status":"processing"`), got.Status == http.StatusGatewayTimeout:
+					accepted.Add(1) // also when the bank was too slow to say so
 				case got.Status == http.StatusPaymentRequired:
 					refused.Add(1)
 				default:

@@ -49,7 +49,7 @@ type Service struct {
 
 // limits are real times of a creation, from its beginning; tests shorten them.
 type limits struct {
-	hold time.Duration // until which its money may begin to be held: later, there would be no time to send it
+	hold time.Duration // until which its money must be held: later, there would be no time to send it
 	send time.Duration // until which acquirers are asked
 }
 
@@ -149,7 +149,7 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 		return Payout{}, s.refuseUnasked(ctx, &p, settings.CashOutFee)
 	}
 	p.Acquirer = turn.Acquirer
-	if err := s.hold(ctx, &p, claim); err != nil {
+	if err := s.hold(ctx, &p, claim, s.limits.hold-s.Clock.RealSince(began)); err != nil {
 		return Payout{}, insufficient(&p, settings.CashOutFee, err)
 	}
 	// From here on it is the account's money that is at stake, and not the caller's patience.
@@ -211,10 +211,11 @@ func insufficient(p *Payout, fee money.Fee, err error) error {
 // firstCheck is when a payout is looked up that nobody was told about: after its creation has ended, however slow.
 const firstCheck = 20 * time.Second
 
-// hold stores the payout with its money held, before anybody is asked to send it: the next moment may be our last.
-func (s *Service) hold(ctx context.Context, p *Payout, claim idempotency.Claim) error {
+// hold stores the payout with its money held, before anybody is asked to send it: the next moment may be our last. It takes
+// no longer than limit.
+func (s *Service) hold(ctx context.Context, p *Payout, claim idempotency.Claim, limit time.Duration) error {
 	var created id.ID
-	err := s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+	err := s.Ledger.WriteWithin(ctx, limit, func(ctx context.Context, tx *ledger.Tx) error {
 		if p.ID.IsZero() { // kept when the answer to COMMIT is lost, so that the second run meets the first
 			p.ID, created = s.IDs.New(), s.IDs.New()
 			p.SentAt = p.ID.Time()

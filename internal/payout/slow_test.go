@@ -54,6 +54,39 @@ func TestNoTurn(t *testing.T) {
 	})
 }
 
+// TestBusyBalance lets a creation wait for a balance that another transaction has locked: it ends in time too, although it
+// has begun to write.
+func TestBusyBalance(t *testing.T) {
+	t.Parallel()
+	n := newWorld(t).node(sqltest.Open(t, sqltest.Postgres(t)))
+	a := n.payer(10000)
+	n.SetLimits(200*time.Millisecond, time.Minute)
+	busy, free := make(chan struct{}), make(chan struct{})
+	ended := make(chan error)
+	go func() {
+		ended <- n.db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+			_, err := tx.Exec(ctx, `UPDATE balance SET amount = amount WHERE account_id = $1`, int64(a.ID))
+			close(busy)
+			<-free
+			return err
+		})
+	}()
+	<-busy
+	began := n.clock.Real()
+	p, outcome, err := n.Create(t.Context(), request(a, "order 42", 1000))
+	if took := n.clock.RealSince(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	close(free)
+	if writeErr := <-ended; writeErr != nil || !errors.Is(err, sqldb.ErrUnavailable) {
+		t.Errorf("%s, %v", told(p, outcome, err), writeErr)
+	}
+	if len(n.all(a.ID)) != 0 || n.balance(a.ID) != (ledger.Balance{Available: 10000}) || len(n.books()) != 0 {
+		t.Errorf("%+v, %+v", n.all(a.ID), n.balance(a.ID))
+	}
+	n.audit()
+}
+
 // TestHeldTooLate has no time left once the money is held: that nobody was asked is certain, so it is given back at once
 // and is not in doubt.
 func TestHeldTooLate(t *testing.T) {
