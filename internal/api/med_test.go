@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/report"
 	"github.com/ponte-pay/ponte/internal/testkit"
 )
 
@@ -151,6 +155,16 @@ func TestInfraction(t *testing.T) {
 		wantBalances(t, s, a.Key, "0.00", "0.00", "0.00")
 		// Infractions are told by no event, and neither is what becomes of their charge.
 		wantHappenings(t, s, a.ID, "charge.created", "charge.paid")
+		references := map[string]int{}
+		now := s.Core.Clock.Now()
+		period := report.Period{Account: a.ID, Currency: money.CurrencyBRL, From: now.Add(-time.Hour), To: now.Add(time.Hour)}
+		err := report.Statement(t.Context(), s.Core.DB, period, func(l report.Line) error {
+			references[report.Reference(&l.Transfer)]++
+			return nil
+		})
+		if diff := cmp.Diff(map[string]int{made.ID: 1, got.ID: 2}, references); err != nil || diff != "" {
+			t.Errorf("references (-want +got): %v\n%s", err, diff)
+		}
 		wantAudit(t, s)
 	})
 }

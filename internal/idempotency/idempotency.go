@@ -152,6 +152,20 @@ func Do[T any](
 	return d.resource, d.outcome, nil
 }
 
+// IsUnderWay reports whether a request with that external_id is being worked on, on this node or another. Once it is not,
+// what such a request began has ended, unless its node lost its locks.
+func (e *Engine) IsUnderWay(ctx context.Context, account id.Account, kind, externalID string) (bool, error) {
+	lock, err := e.db.TryLock(ctx, externalIDName(account, kind, externalID))
+	switch {
+	case errors.Is(err, sqldb.ErrLocked):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("idempotency: lock: %w", err)
+	}
+	lock.Unlock(ctx)
+	return false, nil
+}
+
 // answer looks and decides.
 func answer[T any](
 	ctx context.Context, e *Engine, req Request, held locks, look func(context.Context) (Found[T], error),
@@ -244,7 +258,7 @@ func (e *Engine) lock(ctx context.Context, req Request) (locks, error) {
 		names = append(names, lockName(req.Account, "key", req.Route, req.Key))
 	}
 	if req.ExternalID != "" {
-		names = append(names, lockName(req.Account, "external_id", req.Kind, req.ExternalID))
+		names = append(names, externalIDName(req.Account, req.Kind, req.ExternalID))
 	}
 	if len(names) == 0 {
 		return locks{}, nil
@@ -297,6 +311,10 @@ func keyBusy() error {
 func externalIDBusy(req Request) error {
 	return fault.New(fault.Conflict, "external_id_in_progress",
 		"a creation with this external_id is still being processed: GET ext:"+req.ExternalID+" instead of repeating the request")
+}
+
+func externalIDName(account id.Account, kind, externalID string) int64 {
+	return lockName(account, "external_id", kind, externalID)
 }
 
 // lockName returns the number that a lock has in the database. Two requests that get the same one by chance, one in 2^64,

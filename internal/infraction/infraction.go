@@ -153,11 +153,14 @@ func deadline(openedAt time.Time, seen *acquirer.Infraction) time.Time {
 	return last
 }
 
+// KindPrefix is what all kinds of transfers begin with whose reference is an infraction.
+const KindPrefix = "med_"
+
 // Kinds of transfers.
 const (
-	kindBlock   ledger.Kind = "med_block"   // what is claimed
-	kindUnblock ledger.Kind = "med_unblock" // what is not the payer's
-	kindDebit   ledger.Kind = "med_debit"   // what is
+	kindBlock   ledger.Kind = KindPrefix + "block"   // what is claimed
+	kindUnblock ledger.Kind = KindPrefix + "unblock" // what is not the payer's
+	kindDebit   ledger.Kind = KindPrefix + "debit"   // what is
 )
 
 // blocks are what the ledger posts when the infraction is opened.

@@ -20,7 +20,7 @@ const (
 
 	undecidedMax = 1000           // found at once
 	againSpan    = 24 * time.Hour // of openings that are read again together
-	againMargin  = time.Second    // around them, because acquirers round
+	againMargin  = 24 * time.Hour // around them: acquirers list by when they wrote one down, which is not when it was opened
 )
 
 // Reconcile reads each acquirer's list of infractions: what was opened since the last time, and again the parts that list
@@ -105,6 +105,9 @@ func (s *Service) readPage(ctx context.Context, at acquirer.Judge, w acquirer.Wi
 func (s *Service) list(ctx context.Context, at acquirer.Judge, w acquirer.Window) (acquirer.InfractionPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, acquirer.TryTimeMax)
 	defer cancel()
+	if now := s.Clock.Now(); w.To.After(now) { // the margin around a young one; not every acquirer bears the future
+		w.To = now
+	}
 	return at.ListInfractions(ctx, w)
 }
 

@@ -47,6 +47,52 @@ func TestPollEveryMinute(t *testing.T) {
 	})
 }
 
+// TestWrittenDownLater has an acquirer that lists infractions by another moment than that of their opening: what ends is
+// known within a minute all the same.
+func TestWrittenDownLater(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		t.Helper()
+		w := newWorld(t)
+		n := w.node(db, func(at acquirer.Judge) acquirer.Acquirer { return slowClerk{at, w.clock.Now} })
+		a := n.account()
+		var names []string
+		for range 3 {
+			_, e2e := n.paid(a, 1000)
+			names = append(names, n.claim(e2e, 100))
+			n.poll()
+			n.advance(40 * time.Hour)
+			n.poll()
+		}
+		for i, name := range names {
+			n.verdict(name, "accept")
+			n.advance(time.Minute)
+			n.step(n.Reconcile)
+			if got := n.named(a.ID, name).Status; got != infraction.Accepted {
+				t.Errorf("%d: %s", i, got)
+			}
+		}
+		n.audit(a.ID)
+	})
+}
+
+// slowClerk is an acquirer that writes infractions down some hours after it opened them.
+type slowClerk struct {
+	acquirer.Judge
+	now func() time.Time
+}
+
+func (c slowClerk) ListInfractions(ctx context.Context, w acquirer.Window) (acquirer.InfractionPage, error) {
+	if w.To.After(c.now()) {
+		return acquirer.InfractionPage{}, errors.New("asked for the future")
+	}
+	page, err := c.Judge.ListInfractions(ctx, w)
+	for i := range page.Infractions {
+		page.Infractions[i].OpenedAt = page.Infractions[i].OpenedAt.Add(-7 * time.Hour)
+	}
+	return page, err
+}
+
 // TestOpenedBeforeTheFirstStart finds infractions that were opened before anybody read the list.
 func TestOpenedBeforeTheFirstStart(t *testing.T) {
 	t.Parallel()

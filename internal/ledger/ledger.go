@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/id"
@@ -134,8 +135,22 @@ func (e *foldError) Error() string { return "ledger: fold first" }
 
 // Write runs f in a transaction like [sqldb.DB.Write]; f may run more than once.
 func (l *Ledger) Write(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
+	return l.write(ctx, l.db.Write, f)
+}
+
+// WriteWithin is Write for who cannot wait that long: all of it ends within limit, of real time.
+func (l *Ledger) WriteWithin(ctx context.Context, limit time.Duration, f func(ctx context.Context, tx *Tx) error) error {
+	began := l.folder.clock.Real()
+	return l.write(ctx, func(ctx context.Context, run func(context.Context, *sqldb.Tx) error) error {
+		return l.db.WriteWithin(ctx, limit-l.folder.clock.RealSince(began), run)
+	}, f)
+}
+
+type writeFunc func(ctx context.Context, run func(context.Context, *sqldb.Tx) error) error
+
+func (l *Ledger) write(ctx context.Context, writeOnce writeFunc, f func(ctx context.Context, tx *Tx) error) error {
 	write := func(slow bool) error {
-		return l.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		return writeOnce(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 			return f(ctx, &Tx{Tx: tx, l: l, slow: slow})
 		})
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/payout"
+	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 )
 
@@ -210,8 +211,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestOvertaken sends a payout again, as if it were long forgotten, while its creation still waits for the first answer:
-// what that answer then says decides nothing any more, whatever it is.
+// TestOvertaken sends a payout again, as if it were long forgotten, while its creation, whose node has lost its locks, still
+// waits for the first answer: what that answer then says decides nothing any more, whatever it is.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, first := range []error{
@@ -225,12 +226,13 @@ func TestOvertaken(t *testing.T) {
 				t.Helper()
 				w := newWorld(t)
 				db := sqltest.Open(t, url)
-				other := w.node(db)
+				other := w.node(sqltest.Open(t, url)) // on SQLite nobody shares locks but who shares the file's handle
 				n := w.node(db, through(func(at acquirer.Payer, send func() (acquirer.Payout, error)) (acquirer.Payout, error) {
 					if at.Name() != "alpha" {
 						return send()
 					}
 					w.advance(10 * time.Minute)
+					other.endLocks()
 					other.step(other.CheckDue) // sends it again
 					return acquirer.Payout{}, first
 				}))
@@ -254,6 +256,22 @@ func TestOvertaken(t *testing.T) {
 			})
 		})
 	}
+}
+
+// endLocks ends the sessions that hold locks in PostgreSQL, as a network that breaks would.
+func (n *node) endLocks() {
+	n.t.Helper()
+	if !n.db.IsPostgres() {
+		return
+	}
+	sqltest.Wait(n.t, "the locks to be lost", func() bool {
+		ended, err := sqldb.All(n.t.Context(), n.db, sqldb.Scalar[bool], `SELECT pg_terminate_backend(pid) FROM pg_locks
+WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+		if err != nil {
+			n.t.Error(err)
+		}
+		return len(ended) == 0
+	})
 }
 
 // TestEarly settles, fails and returns a payout before its own send is answered.

@@ -39,6 +39,7 @@ type Services struct {
 // Service creates payouts and follows them.
 type Service struct {
 	Services
+	limits  limits
 	looks   inquiry.Looks        // questions to acquirers
 	stuck   inquiry.Stuck        // payouts that cannot be followed
 	settled inquiry.Memory       // payouts that need no second look
@@ -46,9 +47,18 @@ type Service struct {
 	recent  recent               // payouts that were just sent from here
 }
 
+// limits are real times of a creation, from its beginning; tests shorten them.
+type limits struct {
+	hold time.Duration // until which its money must be held: later, there would be no time to send it
+	send time.Duration // until which acquirers are asked
+}
+
 // New returns the service.
 func New(s Services) *Service {
-	return &Service{Services: s, hints: inquiry.NewHints[hint](s.Clock, s.Log)}
+	return &Service{
+		Services: s, limits: limits{hold: acquirer.CreationTimeMax - acquirer.TryTimeMax, send: acquirer.CreationTimeMax},
+		hints: inquiry.NewHints[hint](s.Clock, s.Log),
+	}
 }
 
 // Request asks for a payout.
@@ -65,18 +75,24 @@ type Request struct {
 	PostbackURL       string
 }
 
+const claimKind = "payout" // whose external_ids are claimed
+
 var errNobody = fault.New(fault.Provider, "", "no acquirer can send payouts now; nothing was stored, please repeat the request")
 
 // Create makes the payout and has it sent, or returns the one that its key or its external_id made before. What it returns
 // is processing or failed. It fails with [fault.Ambiguous] when the payout exists and nobody knows whether its money left.
 func (s *Service) Create(ctx context.Context, r Request) (Payout, idempotency.Outcome, error) {
+	began := s.Clock.Real()
+	// A crowd before one balance, or a slow database, must not keep the caller waiting for longer than acquirers may.
+	ctx, cancel := context.WithTimeout(ctx, s.limits.hold)
+	defer cancel()
 	p, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
 		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /payouts", Key: r.Key, Hash: r.Hash,
-		Kind: "payout", ExternalID: r.ExternalID, Any: selectAnyClaim,
+		Kind: claimKind, ExternalID: r.ExternalID, Any: selectAnyClaim,
 	}, func(ctx context.Context) (idempotency.Found[Payout], error) {
 		return s.claimed(ctx, &r)
 	}, func(ctx context.Context, claim idempotency.Claim) (Payout, error) {
-		return s.create(ctx, &r, claim)
+		return s.create(ctx, &r, claim, began)
 	})
 	switch {
 	case outcome != idempotency.Replayed:
@@ -110,9 +126,8 @@ func (s *Service) claimed(ctx context.Context, r *Request) (found idempotency.Fo
 	return found, err
 }
 
-// create holds the money and has it sent.
-func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Claim) (Payout, error) {
-	began := s.Clock.Real()
+// create holds the money and has it sent, for a request that began at a moment of real time.
+func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Claim, began time.Time) (Payout, error) {
 	settings := r.Account.Settings
 	for _, err := range []error{
 		settings.Permit(account.CreatePayout), settings.PermitBRL(r.Amount), s.Postback(ctx, r.Account.ID, r.PostbackURL),
@@ -134,12 +149,12 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 		return Payout{}, s.refuseUnasked(ctx, &p, settings.CashOutFee)
 	}
 	p.Acquirer = turn.Acquirer
-	if err := s.hold(ctx, &p, claim); err != nil {
+	if err := s.hold(ctx, &p, claim, s.limits.hold-s.Clock.RealSince(began)); err != nil {
 		return Payout{}, insufficient(&p, settings.CashOutFee, err)
 	}
 	// From here on it is the account's money that is at stake, and not the caller's patience.
 	ctx = context.WithoutCancel(ctx)
-	sending, cancel := context.WithTimeout(ctx, acquirer.CreationTimeMax-s.Clock.RealSince(began))
+	sending, cancel := context.WithTimeout(ctx, s.limits.send-s.Clock.RealSince(began))
 	defer cancel()
 	d := dispatch{Service: s, payout: &p, plan: plan, turn: turn}
 	err := d.run(ctx, sending)
@@ -196,10 +211,11 @@ func insufficient(p *Payout, fee money.Fee, err error) error {
 // firstCheck is when a payout is looked up that nobody was told about: after its creation has ended, however slow.
 const firstCheck = 20 * time.Second
 
-// hold stores the payout with its money held, before anybody is asked to send it: the next moment may be our last.
-func (s *Service) hold(ctx context.Context, p *Payout, claim idempotency.Claim) error {
+// hold stores the payout with its money held, before anybody is asked to send it: the next moment may be our last. It takes
+// no longer than limit.
+func (s *Service) hold(ctx context.Context, p *Payout, claim idempotency.Claim, limit time.Duration) error {
 	var created id.ID
-	err := s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
+	err := s.Ledger.WriteWithin(ctx, limit, func(ctx context.Context, tx *ledger.Tx) error {
 		if p.ID.IsZero() { // kept when the answer to COMMIT is lost, so that the second run meets the first
 			p.ID, created = s.IDs.New(), s.IDs.New()
 			p.SentAt = p.ID.Time()

@@ -122,6 +122,11 @@ func (s *Service) postpone(ctx context.Context, p *Payout) error {
 
 // sendAgain sends a payout again that its acquirer does not know.
 func (s *Service) sendAgain(ctx context.Context, at acquirer.Payer, p *Payout) error {
+	// Business time may have leapt while the first send is still on its way, here or on another node: then not even a
+	// refusal of a second one would prove that no money will leave.
+	if busy, err := s.Once.IsUnderWay(ctx, p.Account, claimKind, p.ExternalID); err != nil || busy {
+		return err // a creation ends within seconds, and this one is due again in the next step
+	}
 	before := p.SentAt
 	if p.DoubtAt.IsZero() {
 		p.DoubtAt = before

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/payout"
@@ -72,6 +73,8 @@ func Reference(t *ledger.Transfer) string {
 		prefix = id.Payout
 	case strings.HasPrefix(string(t.Kind), string(withdrawal.KindHold)):
 		prefix = id.CryptoPayout
+	case strings.HasPrefix(string(t.Kind), infraction.KindPrefix):
+		prefix = id.Infraction
 	}
 	return prefix.Format(t.Ref)
 }

@@ -146,7 +146,7 @@ func (db *DB) Write(ctx context.Context, f func(ctx context.Context, tx *Tx) err
 	return db.WriteWithin(ctx, writeTimeMax, f)
 }
 
-// WriteWithin is Write with another limit than ten seconds. It is for migrations.
+// WriteWithin is Write with another limit than ten seconds: a longer one for migrations, a shorter one for who has to answer.
 func (db *DB) WriteWithin(ctx context.Context, limit time.Duration, f func(ctx context.Context, tx *Tx) error) error {
 	if ctx.Value(inWrite{}) != nil {
 		return ErrNested

@@ -137,6 +137,10 @@ type answer struct {
 
 // exchange sends a request and reads the whole answer.
 func (c *Client) exchange(ctx context.Context, operation string, r request) (answer, *acquirer.Error) {
+	if err := ctx.Err(); err != nil {
+		// net/http would not say that it asked for no connection.
+		return answer{}, &acquirer.Error{Operation: operation, Outcome: acquirer.Refused, Class: acquirer.Timeout, Message: "there was no time left to ask", Cause: err}
+	}
 	for met := 0; ; met++ {
 		w := &wire.Wire{}
 		a, err := c.roundTrip(w.Watch(ctx), r)

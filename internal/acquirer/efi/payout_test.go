@@ -1,6 +1,7 @@
 package efi_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -202,12 +203,17 @@ func TestSendPayoutOnce(t *testing.T) {
 	}
 }
 
-// TestSendPayoutNeverSent has nobody to send to: that is proof.
+// TestSendPayoutNeverSent has no time to send, or nobody to send to: that is proof.
 func TestSendPayoutNeverSent(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, token) }))
 	c := client(t, s.URL)
 	_, _ = c.GetPayout(t.Context(), "1abc") // so that there is a token
+	over, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	if _, err := c.SendPayout(over, newPayout); outcome(err) != "refused timeout" {
+		t.Errorf("got %v", err)
+	}
 	s.Close()
 	if _, err := c.SendPayout(t.Context(), newPayout); outcome(err) != "refused down" {
 		t.Errorf("got %v", err)
