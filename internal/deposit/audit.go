@@ -128,7 +128,7 @@ func (a *audit) readPosted(ctx context.Context, tx *sqldb.Tx) error {
 			}
 			s := a.posted[x.deposit]
 			switch x.kind {
-			case string(kindIn):
+			case string(KindIn):
 				s.received += money.USDT(x.amount)
 			case string(kindFee):
 				s.fee += money.USDT(x.amount)

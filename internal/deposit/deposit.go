@@ -176,7 +176,7 @@ func (d *Deposit) Net() money.USDT { return d.Received - d.Fee }
 
 // Kinds of transfers. All begin with crypto_in.
 const (
-	kindIn     ledger.Kind = "crypto_in"        // what the provider settled
+	KindIn     ledger.Kind = "crypto_in"        // what the provider settled
 	kindFee    ledger.Kind = "crypto_in_fee"    // what the account pays for it
 	kindRefund ledger.Kind = "crypto_in_refund" // what the provider gave back
 )
@@ -195,7 +195,7 @@ func (d *Deposit) posts(before *Deposit) (list []*ledger.Transfer) {
 			Overdraw: source == ledger.Available,
 		})
 	}
-	add(kindIn, ledger.Acquirer, ledger.Available, d.Received, before.Received)
+	add(KindIn, ledger.Acquirer, ledger.Available, d.Received, before.Received)
 	add(kindFee, ledger.Available, ledger.Fees, d.Fee, before.Fee)
 	add(kindRefund, ledger.Available, ledger.Acquirer, d.Refunded, before.Refunded)
 	return list

@@ -277,3 +277,21 @@ func TestListTransactions(t *testing.T) {
 		}
 	})
 }
+
+// A movement refers to the thing that it is about, by the name that the API has for it.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	ref := id.First(time.UnixMicro(1))
+	for kind, prefix := range map[ledger.Kind]id.Prefix{
+		"cash_in": id.Charge, "cash_in_fee": id.Charge, "refund": id.Charge, "inflow": id.Charge,
+		"cash_out": id.Payout, "cash_out_sent": id.Payout, "med_block": id.Infraction,
+		"crypto_in": id.CryptoCharge, "crypto_in_fee": id.CryptoCharge, "crypto_out": id.CryptoPayout, ledger.KindRelease: id.Hold,
+	} {
+		if got := report.Reference(&ledger.Transfer{Kind: kind, Ref: ref}); got != prefix.Format(ref) {
+			t.Errorf("%s refers to %s", kind, got)
+		}
+	}
+	if got := report.Reference(&ledger.Transfer{Kind: "adjustment"}); got != "" {
+		t.Errorf("an adjustment refers to %s", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -71,6 +72,8 @@ func Reference(t *ledger.Transfer) string {
 		prefix = id.Hold
 	case strings.HasPrefix(string(t.Kind), string(payout.KindHold)):
 		prefix = id.Payout
+	case strings.HasPrefix(string(t.Kind), string(deposit.KindIn)):
+		prefix = id.CryptoCharge
 	case strings.HasPrefix(string(t.Kind), string(withdrawal.KindHold)):
 		prefix = id.CryptoPayout
 	case strings.HasPrefix(string(t.Kind), infraction.KindPrefix):
