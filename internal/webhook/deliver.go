@@ -148,7 +148,7 @@ func (s *Service) findApart(ctx context.Context) (more bool, err error) {
 // claim takes deliveries that nobody has. Of two nodes that try, one gets each.
 func (s *Service) claim(ctx context.Context, wanted []row) (taken int, err error) {
 	slices.SortFunc(wanted, func(a, b row) int { return a.key.compare(b.key) }) // so that two nodes never wait for each other in opposite order
-	me := s.Node.Boot()
+	me, lapses := s.Node.Boot(), s.Node.Lapses()
 	for len(wanted) > 0 {
 		n := slices.IndexFunc(wanted, func(d row) bool { return d.account != wanted[0].account })
 		if n < 0 {
@@ -181,7 +181,7 @@ func (s *Service) claim(ctx context.Context, wanted []row) (taken int, err error
 			if !asked[k] || e == nil {
 				continue // in hand already, or given back when it is found not to be
 			}
-			s.lines.add(e, &job{key: k, kind: c.Type, body: c.Body(), attempt: c.attempt, since: now})
+			s.lines.add(e, &job{key: k, kind: c.Type, body: c.Body(), attempt: c.attempt, lapses: lapses, since: now})
 			taken++
 		}
 	}

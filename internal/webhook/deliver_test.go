@@ -348,7 +348,7 @@ func TestDeadNode(t *testing.T) {
 		r := receive(t, 200)
 		dead.endpoint(a, r.URL, "all")
 		alive.must(alive.Refresh(t.Context()))
-		e := dead.emit(a, event.ChargePaid, "")
+		e, other := dead.emit(a, event.ChargePaid, ""), dead.emit(a, event.ChargePaid, "")
 		if db.IsPostgres() {
 			alive.step()
 			// Business time moves by half a day: that tells nothing about who lives.
@@ -365,13 +365,16 @@ func TestDeadNode(t *testing.T) {
 		}
 		alive.step()
 		alive.want(e, "delivered 1")
-		// The one that was thought dead does not send either: it knows that others may think so.
-		dead.later.Store(int64(node.DeadAfter))
 		if db.IsPostgres() {
+			// The one that was thought dead does not send either, neither while it is silent nor when it beats again.
+			dead.later.Store(int64(node.DeadAfter + time.Second))
 			dead.send()
-			if len(r.got()) != 1 {
+			dead.beat()
+			dead.send()
+			if len(r.got()) != 2 {
 				t.Errorf("%d deliveries", len(r.got()))
 			}
+			dead.must(dead.Store(t.Context()))
 		}
 		// And if it does send, its result does not count.
 		r.status.Store(http.StatusInternalServerError)
@@ -379,7 +382,36 @@ func TestDeadNode(t *testing.T) {
 		dead.send()
 		dead.must(dead.Store(t.Context()))
 		alive.want(e, "delivered 1")
+		alive.want(other, "delivered 1")
 	})
+}
+
+// The clock of a node may be set by hours: that neither takes deliveries from the others nor gives its own away.
+func TestWrongClockTakesNothing(t *testing.T) {
+	t.Parallel()
+	db := sqltest.Open(t, sqltest.Postgres(t))
+	right, wrong := start(t, db), start(t, db)
+	a := right.account()
+	r := receive(t, 200)
+	right.endpoint(a, r.URL, "all")
+	wrong.must(wrong.Refresh(t.Context()))
+	wrong.later.Store(int64(time.Hour))
+	wrong.beat()
+	mine, theirs := right.emit(a, event.ChargePaid, ""), wrong.emit(a, event.ChargeCreated, "")
+	wrong.must(wrong.Find(t.Context()))
+	right.must(right.Find(t.Context()))
+	right.send()
+	if got := r.got(); len(got) != 1 || got[0].id != event.Prefix.Format(mine.ID) {
+		t.Errorf("%+v", got)
+	}
+	wrong.send()
+	right.must(right.Store(t.Context()))
+	wrong.must(wrong.Store(t.Context()))
+	right.want(mine, "delivered 1")
+	right.want(theirs, "delivered 1")
+	if n := len(r.got()); n != 2 {
+		t.Errorf("%d deliveries", n)
+	}
 }
 
 // Two nodes that look for the same due deliveries share them.

@@ -44,6 +44,7 @@ type job struct {
 	kind    event.Type
 	body    []byte    // what is sent
 	attempt int64     // attempts made before
+	lapses  int64     // of the node when it took it in hand
 	since   time.Time // real time since when it could be sent
 }
 
