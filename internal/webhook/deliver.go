@@ -78,7 +78,7 @@ func (s *Service) findCommon(ctx context.Context) (more bool, err error) {
 			continue
 		}
 		if _, seen := rooms[d.endpoint]; !seen {
-			rooms[d.endpoint] = s.lines.room(d.endpoint)
+			rooms[d.endpoint] = s.lines.room(e)
 		}
 		if rooms[d.endpoint] <= 0 {
 			s.propose(e, behind) // it would stand before all others
@@ -125,7 +125,7 @@ func (s *Service) findApart(ctx context.Context) (more bool, err error) {
 	now := s.Clock.Now().UnixMicro()
 	for _, e := range list {
 		s.upkeep.turn = e.ID
-		room := s.lines.room(e.ID)
+		room := s.lines.room(e)
 		if room <= 0 {
 			continue
 		}

@@ -31,7 +31,7 @@ func (s *Service) Fan(ctx context.Context, tx *sqldb.Tx, e *event.Event) error {
 	var born []*Endpoint
 	for _, endpoint := range targets {
 		var owner id.ID
-		if mayOwn && s.lines.room(endpoint.ID) > 0 {
+		if mayOwn && s.lines.room(endpoint) > 0 {
 			owner = s.Node.Boot()
 			born = append(born, endpoint)
 		}
