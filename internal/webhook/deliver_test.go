@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -230,6 +231,22 @@ func TestAnswers(t *testing.T) {
 	}
 	if len(elsewhere.got()) != 0 {
 		t.Error("a redirect was followed")
+	}
+}
+
+// What was registered while nothing was real is not sent to in plain text once something is.
+func TestTargetIsCheckedAgain(t *testing.T) {
+	t.Parallel()
+	s := start(t, sqltest.Open(t, sqltest.SQLite(t)))
+	a := s.account()
+	r := receive(t, 200)
+	s.endpoint(a, r.URL, "all")
+	told := s.emit(a, event.ChargePaid, "")
+	s.Settings.Targets = webhook.Targets{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}} // only the scheme is wrong
+	s.step()
+	s.want(told, "waiting 1")
+	if list, err := s.Deliveries(t.Context(), a, told.ID); err != nil || !strings.Contains(list[0].Attempts[0].Error, "https") || len(r.got()) != 0 {
+		t.Errorf("%+v %v", list, err)
 	}
 }
 

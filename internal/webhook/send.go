@@ -129,6 +129,10 @@ func (s *Service) attempt(ctx context.Context, j *job) Outcome {
 	}
 	now := s.Clock.Now()
 	o := Outcome{First: j.attempt == 0, Waited: s.Clock.RealSince(j.since), at: now}
+	if err := s.Settings.Targets.Check(e.URL); err != nil { // what is permitted may have changed since it was registered
+		o.err = err.Error()
+		return o
+	}
 	secret, err := s.secretAt(ctx, e, now)
 	if err != nil {
 		s.Log.LogAttrs(ctx, slog.LevelError, "webhook secret cannot be opened",
