@@ -344,14 +344,15 @@ func (s *Service) note(j *job, o Outcome, want pace) {
 		case want != slow && e.pace == slow:
 			s.propose(e, behind) // common once it has caught up
 		}
-		if o.OK != e.FailingSince.IsZero() {
-			s.upkeep.mu.Lock()
+		s.upkeep.mu.Lock()
+		// What was noted and is not written yet is not news any more when the next attempt went otherwise.
+		if _, isNoted := s.upkeep.outcomes[e.ID]; isNoted || o.OK != e.FailingSince.IsZero() {
 			if s.upkeep.outcomes == nil {
 				s.upkeep.outcomes = map[id.ID]bool{}
 			}
 			s.upkeep.outcomes[e.ID] = o.OK
-			s.upkeep.mu.Unlock()
 		}
+		s.upkeep.mu.Unlock()
 	}
 	s.results.add(r)
 }

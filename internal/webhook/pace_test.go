@@ -213,6 +213,24 @@ func TestFailingIsNoticed(t *testing.T) {
 	})
 }
 
+// A failure that a success follows before anybody has written it down is none.
+func TestShortFailureIsForgotten(t *testing.T) {
+	t.Parallel()
+	s := start(t, sqltest.Open(t, sqltest.SQLite(t)))
+	a := s.account()
+	r := receive(t, 500)
+	s.endpoint(a, r.URL, "all")
+	for _, status := range []int64{500, 200} {
+		r.status.Store(status)
+		s.emit(a, event.ChargePaid, "")
+		s.send()
+	}
+	s.must(s.Settle(t.Context()))
+	if list, err := s.List(t.Context(), a); err != nil || !list[0].FailingSince.IsZero() {
+		t.Errorf("%+v %v", list[0], err)
+	}
+}
+
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
