@@ -393,9 +393,9 @@ func (s *Service) store(ctx context.Context, list []result) error {
 				continue
 			}
 			o := &r.outcome
-			tx.Queue(ctx, updateResult, string(r.state), r.attempt+1, r.dueAt.UnixMicro(), int64(r.lane), account, r.event, r.endpoint, me, r.attempt)
-			tx.Queue(ctx, insertAttempt, account, r.event, r.endpoint, r.attempt+1, o.at.UnixMicro(), o.Took.Microseconds(), int64(o.status),
+			tx.Queue(ctx, insertAttempt, account, r.event, r.endpoint, me, r.attempt, o.at.UnixMicro(), o.Took.Microseconds(), int64(o.status),
 				null(plainText(o.err)), blob(o.response))
+			tx.Queue(ctx, updateResult, string(r.state), r.attempt+1, r.dueAt.UnixMicro(), int64(r.lane), account, r.event, r.endpoint, me, r.attempt)
 		}
 		return nil
 	})

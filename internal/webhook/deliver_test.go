@@ -403,6 +403,33 @@ func TestDeadNode(t *testing.T) {
 	})
 }
 
+// The log has the attempt that counted, not that of a node which did not know that it had been taken over.
+func TestLogOfATakeOver(t *testing.T) {
+	t.Parallel()
+	db := sqltest.Open(t, sqltest.Postgres(t))
+	dead, alive := start(t, db), start(t, db)
+	a := dead.account()
+	r := receive(t, 500)
+	dead.endpoint(a, r.URL, "all")
+	alive.must(alive.Refresh(t.Context()))
+	e := dead.emit(a, event.ChargePaid, "")
+	for _, later := range []time.Duration{0, node.DeadAfter + timeout + 2*time.Second} {
+		alive.later.Store(int64(later))
+		alive.beat()
+		alive.must(alive.Find(t.Context()))
+	}
+	dead.send()
+	dead.must(dead.Store(t.Context()))
+	alive.want(e, "waiting 0")
+	r.status.Store(200)
+	alive.send()
+	alive.must(alive.Store(t.Context()))
+	alive.want(e, "delivered 1")
+	if list, err := alive.Deliveries(t.Context(), a, e.ID); err != nil || list[0].Attempts[0].Status != 200 {
+		t.Errorf("%+v %v", list, err)
+	}
+}
+
 // The clock of a node may be set by hours: that neither takes deliveries from the others nor gives its own away.
 func TestWrongClockTakesNothing(t *testing.T) {
 	t.Parallel()
