@@ -130,7 +130,7 @@ func open(ctx context.Context, db *sqldb.DB, how Opening) (*Core, error) {
 		DB: db, Clock: c, IDs: ids,
 		Ledger:   ledger.New(db, ids, c),
 		Accounts: account.New(db, c, rand.Reader),
-		Feed:     event.NewFeed(db, c),
+		Feed:     event.NewFeed(db),
 	}, nil
 }
 

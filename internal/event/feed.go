@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -18,8 +17,7 @@ import (
 // than overlap. That is exact: a write ends within ten seconds, a node whose clock is off by more than half a second is
 // not ready, and business time is never behind real time.
 type Feed struct {
-	db    *sqldb.DB
-	clock *clock.Clock
+	db *sqldb.DB
 }
 
 const (
@@ -31,7 +29,7 @@ const (
 )
 
 // NewFeed returns the feed of the events in db.
-func NewFeed(db *sqldb.DB, c *clock.Clock) *Feed { return &Feed{db, c} }
+func NewFeed(db *sqldb.DB) *Feed { return &Feed{db} }
 
 // ErrUnknown is returned for an event that the account does not have, or has no longer.
 var ErrUnknown = errors.New("event: the account has no such event")
@@ -70,7 +68,6 @@ func (f *Feed) Last(ctx context.Context, account id.Account) (id.ID, error) {
 
 // place gives a place to every event that has none.
 func (f *Feed) place(ctx context.Context, account id.Account) error {
-	began := f.clock.Real()
 	border, err := sqldb.One(ctx, f.db, sqldb.Scalar[id.ID], selectBorder, int64(account))
 	if errors.Is(err, sqldb.ErrNoRows) {
 		border, err = lowest, nil
@@ -81,6 +78,11 @@ func (f *Feed) place(ctx context.Context, account id.Account) error {
 	found, err := sqldb.All(ctx, f.db, sqldb.Scalar[id.ID], listPlaceless, int64(account), border, 1)
 	if err != nil || len(found) == 0 {
 		return err // the common case writes nothing
+	}
+	// By the database's clock, to which nodes keep: a reader whose own is ahead would hide for ever what comes below its border.
+	began, err := f.db.Clock(ctx)
+	if err != nil {
+		return err
 	}
 	from, done := border, false
 	for !done {

@@ -47,8 +47,7 @@ func TestFeedIsExact(t *testing.T) {
 	t.Parallel()
 	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
 		const account, events, writers = id.Account(7), 60, 6
-		reader := clock.New(nil)
-		feed := event.NewFeed(db, reader)
+		feed := event.NewFeed(db)
 		var mu sync.Mutex
 		written := map[id.ID]bool{}
 		var running sync.WaitGroup
@@ -126,7 +125,7 @@ func TestFeedIsOneOrder(t *testing.T) {
 	t.Parallel()
 	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
 		const account = id.Account(7)
-		feed := event.NewFeed(db, clock.New(nil))
+		feed := event.NewFeed(db)
 		ahead, behind := newWriter(db, 0), newWriter(db, -10*time.Second)
 		var want []string
 		for i := range 10 {
@@ -188,7 +187,7 @@ func TestFeedOfALongPast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		feed := event.NewFeed(db, clock.New(nil))
+		feed := event.NewFeed(db)
 		var after, last id.ID
 		n := 0
 		for {

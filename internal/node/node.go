@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +20,8 @@ const DeadAfter = 10 * time.Second
 
 const (
 	beatEvery   = time.Second
-	forgetAfter = 24 * time.Hour         // dead nodes
+	forgetAfter = 24 * time.Hour // dead nodes
+	forgetEvery = time.Minute
 	skewMax     = 500 * time.Millisecond // between our clock and the database's
 	lookTimeMax = 2 * time.Second        // for the database to answer a look
 )
@@ -38,11 +40,23 @@ type Node struct {
 	clock *clock.Clock
 	boot  id.ID // this start of this process
 
-	beaten  time.Time    // used by Step alone
-	seen    atomic.Int64 // nanoseconds of the real time of the last beat that was stored
+	beaten  time.Time                 // used by Step alone
+	forgot  time.Time                 // also; when dead nodes were last removed
+	seen    atomic.Pointer[time.Time] // real time when the last beat that was stored began; nil for none
+	lapses  atomic.Int64
 	alive   atomic.Int64
 	state   atomic.Pointer[error] // why it does not serve; nil when it does
 	drained atomic.Bool
+
+	mu      sync.Mutex
+	watched map[id.ID]sight // boots of which somebody asked whether they are dead
+}
+
+// sight is the last beat of another boot that was seen here. Only that it changes tells that the boot lives: its clock may
+// be wrong, or ours.
+type sight struct {
+	beat  int64     // as it is stored
+	since time.Time // real time since when it has been the same
 }
 
 // New returns this process's node. It serves once [Node.Step] has seen the database.
@@ -88,10 +102,22 @@ func (n *Node) IsFresh(within time.Duration) bool {
 		return true
 	}
 	seen := n.seen.Load()
-	return seen != 0 && n.clock.RealSince(time.Unix(0, seen)) < within
+	return seen != nil && n.passed(*seen) < within
 }
 
-// IsDead reports whether another boot has shown no life for a time, or has left. On SQLite that is every one but this.
+// Lapses counts how often this node was silent for so long that others may have taken it for dead, and have what it
+// owned then.
+func (n *Node) Lapses() int64 { return n.lapses.Load() }
+
+// passed returns how much time has passed, by whichever says more: the machine's clock, which may have been set, or the
+// time that it has run, which does not count its sleep.
+func (n *Node) passed(since time.Time) time.Duration {
+	now := n.clock.Real()
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+}
+
+// IsDead reports whether another boot has shown no life for a time in which this node has watched it, or has left. No
+// clock that somebody sets can make a boot look dead. On SQLite that is every one but this.
 func (n *Node) IsDead(ctx context.Context, boot id.ID, after time.Duration) (bool, error) {
 	if boot == n.boot {
 		return false, nil
@@ -100,10 +126,27 @@ func (n *Node) IsDead(ctx context.Context, boot id.ID, after time.Duration) (boo
 		return true, nil
 	}
 	beat, err := sqldb.One(ctx, n.db, sqldb.Scalar[int64], selectBeat, boot)
-	if errors.Is(err, sqldb.ErrNoRows) {
-		return true, nil
+	isGone := errors.Is(err, sqldb.ErrNoRows)
+	if err != nil && !isGone {
+		return false, err
 	}
-	return err == nil && n.clock.RealSince(time.UnixMicro(beat)) > after, err
+	now := n.clock.Real()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	last, ok := n.watched[boot]
+	switch {
+	case isGone:
+		delete(n.watched, boot)
+	case !ok || last.beat != beat:
+		if n.watched == nil {
+			n.watched = map[id.ID]sight{}
+		}
+		n.watched[boot] = sight{beat, now}
+		return false, nil
+	case now.Sub(last.since) <= after:
+		return false, nil
+	}
+	return true, nil
 }
 
 // Step looks at the database: whether it answers, what its clock shows, how far business time was moved, who else lives.
@@ -122,7 +165,7 @@ func (n *Node) Step(ctx context.Context) (did bool, err error) {
 		return false, err
 	}
 	n.set(nil)
-	return false, nil
+	return false, n.forget(ctx)
 }
 
 func (n *Node) look(ctx context.Context) error {
@@ -142,7 +185,10 @@ func (n *Node) look(ctx context.Context) error {
 			return err
 		}
 		n.beaten = now
-		n.seen.Store(now.UnixNano())
+		if last := n.seen.Load(); last != nil && n.passed(*last) > DeadAfter {
+			n.lapses.Add(1) // before it is fresh again
+		}
+		n.seen.Store(&now)
 	}
 	alive, err := sqldb.One(ctx, n.db, sqldb.Scalar[int64], countAlive, now.Add(-DeadAfter).UnixMicro())
 	n.alive.Store(max(1, alive))
@@ -151,11 +197,26 @@ func (n *Node) look(ctx context.Context) error {
 
 func (n *Node) beat(ctx context.Context, now time.Time) error {
 	return n.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-		tx.Queue(ctx, upsertBeat, n.boot, now.UnixMicro())
 		// Asked, so that it travels with nobody: who lives must not depend on who else waits.
+		_, err := tx.Exec(ctx, upsertBeat, n.boot, now.UnixMicro())
+		return err
+	})
+}
+
+// forget removes nodes that have long been dead. It needs a clock that is right: what is not there counts as dead.
+func (n *Node) forget(ctx context.Context) error {
+	now := n.clock.Real()
+	if !n.db.IsPostgres() || (!n.forgot.IsZero() && now.Sub(n.forgot) < forgetEvery) {
+		return nil
+	}
+	err := n.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		_, err := tx.Exec(ctx, deleteForgotten, now.Add(-forgetAfter).UnixMicro())
 		return err
 	})
+	if err == nil {
+		n.forgot = now
+	}
+	return err
 }
 
 // Skew returns how far our clock is ahead of the database's, as seen half-way through the question. It fails with

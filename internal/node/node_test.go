@@ -159,8 +159,69 @@ func TestAlive(t *testing.T) {
 	look(t, b)
 	h.move(forgetAfter + time.Second)
 	look(t, a)
+	if err := a.forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if n := rows(t, a.db); n != 1 {
 		t.Errorf("%d rows after a day, want the one that lives", n)
+	}
+}
+
+// Whether a node lives does not depend on anybody's clock: neither on the one that it beats by nor on the one that is
+// looked at here.
+func TestDeathIsSeen(t *testing.T) {
+	t.Parallel()
+	url := sqltest.Postgres(t)
+	mine, theirs := &hand{}, &hand{}
+	theirs.move(-time.Hour)
+	a, b := newNode(sqltest.Open(t, url), mine.clock()), newNode(sqltest.Open(t, url), theirs.clock())
+	want := func(want bool) {
+		t.Helper()
+		if dead, err := a.IsDead(t.Context(), b.Boot(), DeadAfter); dead != want || err != nil {
+			t.Errorf("dead: %t, %v", dead, err)
+		}
+	}
+	look(t, b)
+	want(false)
+	for range 3 {
+		mine.move(25 * time.Hour)
+		theirs.move(beatEvery)
+		_, _ = a.Step(t.Context()) // its clock is wrong, so that it must not clear away others
+		look(t, b)
+		want(false)
+	}
+	mine.move(DeadAfter - time.Second)
+	want(false)
+	mine.move(2 * time.Second)
+	want(true)
+	theirs.move(beatEvery)
+	look(t, b) // it was only slow
+	want(false)
+	if err := b.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(true)
+}
+
+// A node knows when others may have taken it for dead.
+func TestLapses(t *testing.T) {
+	t.Parallel()
+	h := &hand{}
+	n := newNode(sqltest.Open(t, sqltest.Postgres(t)), h.clock())
+	for i, c := range []struct {
+		silent time.Duration
+		lapses int64
+	}{
+		{0, 0}, {beatEvery, 0}, {DeadAfter / 2, 0}, {DeadAfter + time.Second, 1}, {beatEvery, 1}, {time.Hour, 2},
+	} {
+		h.move(c.silent)
+		if fresh := n.IsFresh(DeadAfter); fresh != (i > 0 && c.silent < DeadAfter) {
+			t.Errorf("%d: fresh after %v: %t", i, c.silent, fresh)
+		}
+		look(t, n)
+		if n.Lapses() != c.lapses || !n.IsFresh(DeadAfter) {
+			t.Errorf("%d: %d lapses", i, n.Lapses())
+		}
 	}
 }
 

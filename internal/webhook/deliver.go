@@ -78,7 +78,7 @@ func (s *Service) findCommon(ctx context.Context) (more bool, err error) {
 			continue
 		}
 		if _, seen := rooms[d.endpoint]; !seen {
-			rooms[d.endpoint] = s.lines.room(d.endpoint)
+			rooms[d.endpoint] = s.lines.room(e)
 		}
 		if rooms[d.endpoint] <= 0 {
 			s.propose(e, behind) // it would stand before all others
@@ -125,7 +125,7 @@ func (s *Service) findApart(ctx context.Context) (more bool, err error) {
 	now := s.Clock.Now().UnixMicro()
 	for _, e := range list {
 		s.upkeep.turn = e.ID
-		room := s.lines.room(e.ID)
+		room := s.lines.room(e)
 		if room <= 0 {
 			continue
 		}
@@ -148,7 +148,7 @@ func (s *Service) findApart(ctx context.Context) (more bool, err error) {
 // claim takes deliveries that nobody has. Of two nodes that try, one gets each.
 func (s *Service) claim(ctx context.Context, wanted []row) (taken int, err error) {
 	slices.SortFunc(wanted, func(a, b row) int { return a.key.compare(b.key) }) // so that two nodes never wait for each other in opposite order
-	me := s.Node.Boot()
+	me, lapses := s.Node.Boot(), s.Node.Lapses()
 	for len(wanted) > 0 {
 		n := slices.IndexFunc(wanted, func(d row) bool { return d.account != wanted[0].account })
 		if n < 0 {
@@ -181,7 +181,7 @@ func (s *Service) claim(ctx context.Context, wanted []row) (taken int, err error
 			if !asked[k] || e == nil {
 				continue // in hand already, or given back when it is found not to be
 			}
-			s.lines.add(e, &job{key: k, kind: c.Type, body: c.Body(), attempt: c.attempt, since: now})
+			s.lines.add(e, &job{key: k, kind: c.Type, body: c.Body(), attempt: c.attempt, lapses: lapses, since: now})
 			taken++
 		}
 	}
@@ -344,14 +344,15 @@ func (s *Service) note(j *job, o Outcome, want pace) {
 		case want != slow && e.pace == slow:
 			s.propose(e, behind) // common once it has caught up
 		}
-		if o.OK != e.FailingSince.IsZero() {
-			s.upkeep.mu.Lock()
+		s.upkeep.mu.Lock()
+		// What was noted and is not written yet is not news any more when the next attempt went otherwise.
+		if _, isNoted := s.upkeep.outcomes[e.ID]; isNoted || o.OK != e.FailingSince.IsZero() {
 			if s.upkeep.outcomes == nil {
 				s.upkeep.outcomes = map[id.ID]bool{}
 			}
 			s.upkeep.outcomes[e.ID] = o.OK
-			s.upkeep.mu.Unlock()
 		}
+		s.upkeep.mu.Unlock()
 	}
 	s.results.add(r)
 }
@@ -392,9 +393,9 @@ func (s *Service) store(ctx context.Context, list []result) error {
 				continue
 			}
 			o := &r.outcome
-			tx.Queue(ctx, updateResult, string(r.state), r.attempt+1, r.dueAt.UnixMicro(), int64(r.lane), account, r.event, r.endpoint, me, r.attempt)
-			tx.Queue(ctx, insertAttempt, account, r.event, r.endpoint, r.attempt+1, o.at.UnixMicro(), o.Took.Microseconds(), int64(o.status),
+			tx.Queue(ctx, insertAttempt, account, r.event, r.endpoint, me, r.attempt, o.at.UnixMicro(), o.Took.Microseconds(), int64(o.status),
 				null(plainText(o.err)), blob(o.response))
+			tx.Queue(ctx, updateResult, string(r.state), r.attempt+1, r.dueAt.UnixMicro(), int64(r.lane), account, r.event, r.endpoint, me, r.attempt)
 		}
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -233,6 +234,22 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// What was registered while nothing was real is not sent to in plain text once something is.
+func TestTargetIsCheckedAgain(t *testing.T) {
+	t.Parallel()
+	s := start(t, sqltest.Open(t, sqltest.SQLite(t)))
+	a := s.account()
+	r := receive(t, 200)
+	s.endpoint(a, r.URL, "all")
+	told := s.emit(a, event.ChargePaid, "")
+	s.Settings.Targets = webhook.Targets{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}} // only the scheme is wrong
+	s.step()
+	s.want(told, "waiting 1")
+	if list, err := s.Deliveries(t.Context(), a, told.ID); err != nil || !strings.Contains(list[0].Attempts[0].Error, "https") || len(r.got()) != 0 {
+		t.Errorf("%+v %v", list, err)
+	}
+}
+
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
@@ -348,7 +365,7 @@ func TestDeadNode(t *testing.T) {
 		r := receive(t, 200)
 		dead.endpoint(a, r.URL, "all")
 		alive.must(alive.Refresh(t.Context()))
-		e := dead.emit(a, event.ChargePaid, "")
+		e, other := dead.emit(a, event.ChargePaid, ""), dead.emit(a, event.ChargePaid, "")
 		if db.IsPostgres() {
 			alive.step()
 			// Business time moves by half a day: that tells nothing about who lives.
@@ -365,13 +382,16 @@ func TestDeadNode(t *testing.T) {
 		}
 		alive.step()
 		alive.want(e, "delivered 1")
-		// The one that was thought dead does not send either: it knows that others may think so.
-		dead.later.Store(int64(node.DeadAfter))
 		if db.IsPostgres() {
+			// The one that was thought dead does not send either, neither while it is silent nor when it beats again.
+			dead.later.Store(int64(node.DeadAfter + time.Second))
 			dead.send()
-			if len(r.got()) != 1 {
+			dead.beat()
+			dead.send()
+			if len(r.got()) != 2 {
 				t.Errorf("%d deliveries", len(r.got()))
 			}
+			dead.must(dead.Store(t.Context()))
 		}
 		// And if it does send, its result does not count.
 		r.status.Store(http.StatusInternalServerError)
@@ -379,7 +399,63 @@ func TestDeadNode(t *testing.T) {
 		dead.send()
 		dead.must(dead.Store(t.Context()))
 		alive.want(e, "delivered 1")
+		alive.want(other, "delivered 1")
 	})
+}
+
+// The log has the attempt that counted, not that of a node which did not know that it had been taken over.
+func TestLogOfATakeOver(t *testing.T) {
+	t.Parallel()
+	db := sqltest.Open(t, sqltest.Postgres(t))
+	dead, alive := start(t, db), start(t, db)
+	a := dead.account()
+	r := receive(t, 500)
+	dead.endpoint(a, r.URL, "all")
+	alive.must(alive.Refresh(t.Context()))
+	e := dead.emit(a, event.ChargePaid, "")
+	for _, later := range []time.Duration{0, node.DeadAfter + timeout + 2*time.Second} {
+		alive.later.Store(int64(later))
+		alive.beat()
+		alive.must(alive.Find(t.Context()))
+	}
+	dead.send()
+	dead.must(dead.Store(t.Context()))
+	alive.want(e, "waiting 0")
+	r.status.Store(200)
+	alive.send()
+	alive.must(alive.Store(t.Context()))
+	alive.want(e, "delivered 1")
+	if list, err := alive.Deliveries(t.Context(), a, e.ID); err != nil || list[0].Attempts[0].Status != 200 {
+		t.Errorf("%+v %v", list, err)
+	}
+}
+
+// The clock of a node may be set by hours: that neither takes deliveries from the others nor gives its own away.
+func TestWrongClockTakesNothing(t *testing.T) {
+	t.Parallel()
+	db := sqltest.Open(t, sqltest.Postgres(t))
+	right, wrong := start(t, db), start(t, db)
+	a := right.account()
+	r := receive(t, 200)
+	right.endpoint(a, r.URL, "all")
+	wrong.must(wrong.Refresh(t.Context()))
+	wrong.later.Store(int64(time.Hour))
+	wrong.beat()
+	mine, theirs := right.emit(a, event.ChargePaid, ""), wrong.emit(a, event.ChargeCreated, "")
+	wrong.must(wrong.Find(t.Context()))
+	right.must(right.Find(t.Context()))
+	right.send()
+	if got := r.got(); len(got) != 1 || got[0].id != event.Prefix.Format(mine.ID) {
+		t.Errorf("%+v", got)
+	}
+	wrong.send()
+	right.must(right.Store(t.Context()))
+	wrong.must(wrong.Store(t.Context()))
+	right.want(mine, "delivered 1")
+	right.want(theirs, "delivered 1")
+	if n := len(r.got()); n != 2 {
+		t.Errorf("%d deliveries", n)
+	}
 }
 
 // Two nodes that look for the same due deliveries share them.

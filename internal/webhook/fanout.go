@@ -23,11 +23,15 @@ func (s *Service) Fan(ctx context.Context, tx *sqldb.Tx, e *event.Event) error {
 	if err != nil || len(targets) == 0 {
 		return err
 	}
+	var lapses int64
+	if s.Node != nil {
+		lapses = s.Node.Lapses() // before it is asked whether it may own, and long before COMMIT
+	}
 	mayOwn := s.canOwn()
 	var born []*Endpoint
 	for _, endpoint := range targets {
 		var owner id.ID
-		if mayOwn && s.lines.room(endpoint.ID) > 0 {
+		if mayOwn && s.lines.room(endpoint) > 0 {
 			owner = s.Node.Boot()
 			born = append(born, endpoint)
 		}
@@ -41,7 +45,7 @@ func (s *Service) Fan(ctx context.Context, tx *sqldb.Tx, e *event.Event) error {
 		now := s.Clock.Real()
 		for _, endpoint := range born {
 			s.lines.add(endpoint, &job{
-				key: key{e.Account, e.ID, endpoint.ID}, kind: e.Type, body: body, since: now,
+				key: key{e.Account, e.ID, endpoint.ID}, kind: e.Type, body: body, lapses: lapses, since: now,
 			})
 		}
 	})

@@ -19,16 +19,22 @@ const (
 
 // Bounds of what this process has in hand.
 const (
-	QuickSenders = 1024 // attempts under way at once to endpoints that answer; enough for hundreds that stop to at one moment
-	SlowSenders  = 64   // and to those that let us wait
+	QuickSenders = 1024 // attempts under way at once to endpoints that answer
+	SlowSenders  = 512  // and to those that let us wait
 
 	ownedMax       = 8192 // deliveries in hand, with their bodies
-	waitingMax     = 128  // of them waiting for one endpoint
-	underWayFirst  = 2    // attempts under way at once to an endpoint of which nothing is known
-	underWayMax    = 16   // to one that answers well
-	underWaySlow   = 4    // to one that lets us wait
-	lingerMax      = time.Second
-	changeAfter    = 3 // time-outs make an endpoint slow, successes make it quick again
+	waitingMax     = 128  // of them waiting for one endpoint that answers
+	waitingSlowMax = 32   // and for one that lets us wait
+
+	// shareParts is what keeps something for the others, however many endpoints want all that they can get: none gets more
+	// than this part of what is free. So n greedy ones leave 64/(64+n) of the room and of the senders.
+	shareParts = 64
+
+	underWayFirst  = 2           // attempts under way at once to an endpoint of which nothing is known
+	underWayMax    = 16          // to one that answers well
+	underWaySlow   = 4           // to one that never answers; those that do, however late, get more
+	lingerMax      = time.Second // after which an attempt shows that its endpoint lets us wait
+	changeAfter    = 3           // attempts that linger make an endpoint slow, prompt successes make it quick again
 	wakeBufferSize = QuickSenders
 )
 
@@ -44,7 +50,9 @@ type job struct {
 	kind    event.Type
 	body    []byte    // what is sent
 	attempt int64     // attempts made before
+	lapses  int64     // of the node when it took it in hand
 	since   time.Time // real time since when it could be sent
+	pool    Pool      // whose sender has it, once one has
 }
 
 // line is what waits for one endpoint.
@@ -54,7 +62,7 @@ type line struct {
 	allowed   int                // attempts under way at once: grows with successes
 	isSlow    bool
 	queued    bool // stands in a ring
-	timeouts  int  // in a row
+	lingered  int  // attempts in a row that did
 	successes int  // in a row
 }
 
@@ -67,6 +75,7 @@ type lines struct {
 	known map[key]*job // from when it is taken until its result is stored
 	byID  map[id.ID]*line
 	rings [2][]*line // whose turn it is, for each pool
+	busy  [2]int     // senders of each pool that are making an attempt
 	wake  [2]chan struct{}
 }
 
@@ -84,19 +93,23 @@ func (l *lines) follow(e *Endpoint) {
 	if at := l.byID[e.ID]; at != nil && e.Status == Deleted && !at.queued && len(at.waiting) == 0 && len(at.underWay) == 0 {
 		delete(l.byID, e.ID)
 	} else if at != nil && at.isSlow != (e.pace == slow) {
-		at.isSlow, at.timeouts, at.successes = e.pace == slow, 0, 0
+		at.isSlow, at.lingered, at.successes = e.pace == slow, 0, 0
 	}
 }
 
-// room returns how many more deliveries may be taken in hand, in all and for one endpoint.
-func (l *lines) room(endpoint id.ID) int {
+// room returns how many more deliveries of one endpoint may be taken in hand.
+func (l *lines) room(e *Endpoint) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	room := ownedMax - len(l.known)
-	if at := l.byID[endpoint]; at != nil {
-		return min(room, waitingMax-len(at.waiting))
+	free := ownedMax - len(l.known)
+	most, waiting, isSlow := min(waitingMax, part(free)), 0, e.pace == slow
+	if at := l.byID[e.ID]; at != nil {
+		waiting, isSlow = len(at.waiting), at.isSlow
 	}
-	return min(room, waitingMax)
+	if isSlow {
+		most = min(most, waitingSlowMax)
+	}
+	return min(free, most-waiting)
 }
 
 // roomAll returns how many more deliveries may be taken in hand.
@@ -132,7 +145,7 @@ func (l *lines) add(e *Endpoint, j *job) {
 
 // enqueue gives a line its turn when it can use one.
 func (l *lines) enqueue(at *line) {
-	if at.queued || len(at.waiting) == 0 || len(at.underWay) >= at.limit() {
+	if at.queued || len(at.waiting) == 0 || len(at.underWay) >= l.limit(at) {
 		return
 	}
 	at.queued = true
@@ -147,12 +160,18 @@ func (l *lines) enqueue(at *line) {
 	}
 }
 
-func (at *line) limit() int {
+// limit returns how many attempts may be under way at once to the endpoint of a line. It is never below one, so that a
+// line with nothing under way waits for a sender and for nothing else.
+func (l *lines) limit(at *line) int {
+	most, free := at.allowed, QuickSenders-l.busy[Quick]
 	if at.isSlow {
-		return underWaySlow
+		most, free = max(most, underWaySlow), SlowSenders-l.busy[Slow]
 	}
-	return at.allowed
+	return max(1, min(most, part(free)))
 }
+
+// part returns how much of what is free one endpoint may have.
+func part(free int) int { return (free + shareParts - 1) / shareParts }
 
 // lingers reports whether an attempt of the line has been under way for long.
 func (at *line) lingers(now time.Time) bool {
@@ -177,7 +196,7 @@ func (l *lines) take(pool Pool) *job {
 		if pool == Quick && !at.isSlow && at.lingers(now) {
 			at.isSlow = true // quick senders are not for waiting
 		}
-		if at.isSlow != (pool == Slow) || len(at.waiting) == 0 || len(at.underWay) >= at.limit() {
+		if at.isSlow != (pool == Slow) || len(at.waiting) == 0 || len(at.underWay) >= l.limit(at) {
 			l.enqueue(at)
 			continue
 		}
@@ -185,6 +204,8 @@ func (l *lines) take(pool Pool) *job {
 		at.waiting[0] = nil
 		at.waiting = at.waiting[1:]
 		at.underWay[j] = now
+		j.pool = pool
+		l.busy[pool]++
 		l.enqueue(at)
 		return j
 	}
@@ -197,21 +218,22 @@ func (l *lines) ended(j *job, o Outcome) pace {
 	defer l.mu.Unlock()
 	at := l.byID[j.endpoint]
 	delete(at.underWay, j)
+	l.busy[j.pool]--
 	switch {
 	case o.OK:
-		at.timeouts, at.successes = 0, at.successes+1
 		at.allowed = min(at.allowed+1, underWayMax)
-		if at.successes >= changeAfter {
-			at.isSlow = false
-		}
 	case o.Timeout:
-		at.timeouts, at.successes = at.timeouts+1, 0
 		at.allowed = max(at.allowed/2, 1)
-		if at.timeouts >= changeAfter {
-			at.isSlow = true
-		}
+	}
+	switch {
+	case o.Timeout || o.Took > lingerMax: // also with an answer in the end: it held its sender
+		at.lingered, at.successes = at.lingered+1, 0
+		at.isSlow = at.isSlow || at.lingered >= changeAfter
+	case o.OK:
+		at.lingered, at.successes = 0, at.successes+1
+		at.isSlow = at.isSlow && at.successes < changeAfter
 	default:
-		at.timeouts, at.successes = 0, 0
+		at.lingered, at.successes = 0, 0
 	}
 	l.enqueue(at)
 	if at.isSlow {
@@ -239,7 +261,7 @@ func (l *lines) forget(keys []key) {
 	defer l.mu.Unlock()
 	for _, k := range keys {
 		delete(l.known, k)
-		if at := l.byID[k.endpoint]; at != nil && !at.queued && len(at.waiting) == 0 && len(at.underWay) == 0 && !at.isSlow && at.timeouts == 0 && at.allowed <= underWayFirst {
+		if at := l.byID[k.endpoint]; at != nil && !at.queued && len(at.waiting) == 0 && len(at.underWay) == 0 && !at.isSlow && at.lingered == 0 && at.allowed <= underWayFirst {
 			delete(l.byID, k.endpoint)
 		}
 	}

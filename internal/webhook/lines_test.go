@@ -94,11 +94,67 @@ func TestLingeringEndpoints(t *testing.T) {
 	}
 }
 
+// Endpoints that hang, however many and with however much to be told, leave room and senders for the others.
+func TestGreedyEndpointsLeaveSome(t *testing.T) {
+	t.Parallel()
+	for _, isSlow := range []bool{false, true} {
+		b := newBench(t)
+		pool, pace := Quick, common
+		if isSlow {
+			pool, pace = Slow, slow
+		}
+		for range 120 {
+			e := &Endpoint{ID: b.ids.New(), pace: pace}
+			b.addTo(e, 1)
+			b.byID[e.ID].allowed = underWayMax // it used to answer well
+			for room := b.room(e); room > 0; room = b.room(e) {
+				b.addTo(e, room)
+			}
+			b.takeAll(pool)
+		}
+		senders := []int{Quick: QuickSenders, Slow: SlowSenders}[pool]
+		if b.busy[pool] >= senders*95/100 || b.roomAll() < ownedMax/20 {
+			t.Errorf("slow %t: %d senders are taken, and there is room for %d", isSlow, b.busy[pool], b.roomAll())
+		}
+		other := &Endpoint{ID: b.ids.New(), pace: pace}
+		if b.room(other) < underWayFirst {
+			t.Errorf("slow %t: room for %d of another", isSlow, b.room(other))
+		}
+		b.addTo(other, 1)
+		if b.take(pool) == nil {
+			t.Errorf("slow %t: no sender for another", isSlow)
+		}
+	}
+}
+
+// An endpoint that answers late, or trickles its answer, holds senders as one does that hangs.
+func TestLateAnswersAreSlow(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := &Endpoint{ID: b.ids.New()}
+	b.addTo(e, waitingMax)
+	late := Outcome{OK: true, Took: lingerMax + time.Millisecond}
+	for range changeAfter {
+		b.ended(b.take(Quick), late)
+	}
+	for range 5 {
+		if b.take(Quick) != nil {
+			t.Fatal("a quick sender waits for it")
+		}
+		if b.ended(b.take(Slow), late) != slow {
+			t.Fatal("it is taken for quick")
+		}
+	}
+	if n := len(b.takeAll(Slow)); n <= underWaySlow { // it does answer
+		t.Errorf("%d at once", n)
+	}
+}
+
 func TestEndpointsTakeTurns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first, second := &Endpoint{ID: b.ids.New()}, &Endpoint{ID: b.ids.New()}
-	b.addTo(first, 100)
+	b.addTo(first, 60)
 	b.addTo(second, 2)
 	var order []id.ID
 	for range 4 {
@@ -107,7 +163,7 @@ func TestEndpointsTakeTurns(t *testing.T) {
 	if order[0] == order[1] || order[2] == order[3] {
 		t.Errorf("%v", order)
 	}
-	if room := b.room(first.ID); room != waitingMax-98 {
+	if room := b.room(first); room != waitingMax-58 {
 		t.Errorf("room for %d", room)
 	}
 }

@@ -111,6 +111,44 @@ func TestHungEndpointsDelayNobody(t *testing.T) {
 	})
 }
 
+// So many endpoints that hang, with so much to be told, that all of it together is more than a node takes in hand.
+func TestManyHungEndpoints(t *testing.T) {
+	t.Parallel()
+	s := start(t, sqltest.Open(t, sqltest.SQLite(t)))
+	var hung id.Account
+	const endpoints, each = 80, 130
+	for n := range endpoints {
+		if n%webhook.EndpointsMax == 0 {
+			hung = s.account()
+		}
+		e, _ := s.endpoint(hung, "http://127.0.0.1:1025/"+strconv.Itoa(n), "payout.failed")
+		err := s.DB.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+			for range each {
+				x := s.IDs.New()
+				tx.Queue(ctx, `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, 'payout.failed', $3, $2)`, int64(hung), x, []byte("{}"))
+				tx.Queue(ctx, `INSERT INTO delivery (account_id, event_id, endpoint_id, lane, state, attempt, due_at) VALUES ($1, $2, $3, 1, 'waiting', 0, 1)`,
+					int64(hung), x, e.ID)
+			}
+			tx.Queue(ctx, `UPDATE endpoint SET pace = 2 WHERE account_id = $1 AND id = $2`, int64(hung), e.ID)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = start(t, s.DB)
+	for range 3 { // nobody sends meanwhile, as if each attempt took very long
+		s.must(s.Find(t.Context()))
+	}
+	healthy := receive(t, 200)
+	a := s.account()
+	s.endpoint(a, healthy.URL, "charge.paid")
+	e := s.emit(a, event.ChargePaid, "")
+	s.must(s.Send(t.Context(), webhook.Quick))
+	s.must(s.Store(t.Context()))
+	s.want(e, "delivered 1")
+}
+
 // A backlog of one endpoint that answers is worked off, while others are told at once.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
@@ -173,6 +211,24 @@ func TestFailingIsNoticed(t *testing.T) {
 			t.Error("it works again")
 		}
 	})
+}
+
+// A failure that a success follows before anybody has written it down is none.
+func TestShortFailureIsForgotten(t *testing.T) {
+	t.Parallel()
+	s := start(t, sqltest.Open(t, sqltest.SQLite(t)))
+	a := s.account()
+	r := receive(t, 500)
+	s.endpoint(a, r.URL, "all")
+	for _, status := range []int64{500, 200} {
+		r.status.Store(status)
+		s.emit(a, event.ChargePaid, "")
+		s.send()
+	}
+	s.must(s.Settle(t.Context()))
+	if list, err := s.List(t.Context(), a); err != nil || !list[0].FailingSince.IsZero() {
+		t.Errorf("%+v %v", list[0], err)
+	}
 }
 
 func TestPrune(t *testing.T) {

@@ -122,12 +122,17 @@ func (s *Service) Send(ctx context.Context, pool Pool) (did bool, err error) {
 // attempt makes one attempt. What it cannot or need not make is handed back or cancelled.
 func (s *Service) attempt(ctx context.Context, j *job) Outcome {
 	e := s.directory.get(j.endpoint)
-	if e == nil || e.Status != Active {
+	mayBeOthers := j.lapses != s.Node.Lapses() // taken over while this node was silent; if not, it is found again
+	if e == nil || e.Status != Active || mayBeOthers {
 		s.results.add(result{job: j, handBack: true}) // where its endpoint is now known, it is found and moved
 		return Outcome{none: true}
 	}
 	now := s.Clock.Now()
 	o := Outcome{First: j.attempt == 0, Waited: s.Clock.RealSince(j.since), at: now}
+	if err := s.Settings.Targets.Check(e.URL); err != nil { // what is permitted may have changed since it was registered
+		o.err = err.Error()
+		return o
+	}
 	secret, err := s.secretAt(ctx, e, now)
 	if err != nil {
 		s.Log.LogAttrs(ctx, slog.LevelError, "webhook secret cannot be opened",

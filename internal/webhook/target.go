@@ -22,27 +22,28 @@ var ErrTarget = errors.New("webhook: the address is not public")
 // special are networks that are not for talking to the public, by the registries of special-purpose addresses. Of IPv6
 // only 2000::/3 is public at all, so that NAT64, unique local, link-local and multicast addresses are outside already.
 var special = prefixes(
-	"0.0.0.0/8",       // this network
-	"10.0.0.0/8",      // private
-	"100.64.0.0/10",   // carrier-grade NAT
-	"127.0.0.0/8",     // loopback
-	"169.254.0.0/16",  // link-local, where clouds tell their secrets
-	"172.16.0.0/12",   // private
-	"192.0.0.0/24",    // protocol assignments
-	"192.0.2.0/24",    // documentation
-	"192.31.196.0/24", // AS112
-	"192.52.193.0/24", // AMT
-	"192.88.99.0/24",  // 6to4 relays
-	"192.168.0.0/16",  // private
-	"192.175.48.0/24", // AS112
-	"198.18.0.0/15",   // benchmarks
-	"198.51.100.0/24", // documentation
-	"203.0.113.0/24",  // documentation
-	"224.0.0.0/4",     // multicast
-	"240.0.0.0/4",     // reserved, and broadcast
-	"2001::/23",       // protocol assignments, Teredo and ORCHID among them
-	"2001:db8::/32",   // documentation
-	"2002::/16",       // 6to4, which carries any IPv4 address
+	"0.0.0.0/8",        // this network
+	"10.0.0.0/8",       // private
+	"100.64.0.0/10",    // carrier-grade NAT
+	"127.0.0.0/8",      // loopback
+	"168.63.129.16/32", // where Azure tells its machines their secrets
+	"169.254.0.0/16",   // link-local, where clouds tell their secrets
+	"172.16.0.0/12",    // private
+	"192.0.0.0/24",     // protocol assignments
+	"192.0.2.0/24",     // documentation
+	"192.31.196.0/24",  // AS112
+	"192.52.193.0/24",  // AMT
+	"192.88.99.0/24",   // 6to4 relays
+	"192.168.0.0/16",   // private
+	"192.175.48.0/24",  // AS112
+	"198.18.0.0/15",    // benchmarks
+	"198.51.100.0/24",  // documentation
+	"203.0.113.0/24",   // documentation
+	"224.0.0.0/4",      // multicast
+	"240.0.0.0/4",      // reserved, and broadcast
+	"2001::/23",        // protocol assignments, Teredo and ORCHID among them
+	"2001:db8::/32",    // documentation
+	"2002::/16",        // 6to4, which carries any IPv4 address
 	"2620:4f:8000::/48",
 	"3fff::/20", // documentation
 )

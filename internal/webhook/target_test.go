@@ -18,7 +18,7 @@ var hostile = []string{
 	"https://[::ffff:127.0.0.1]/", "https://[::ffff:7f00:1]/", "https://[::127.0.0.1]/", "https://[64:ff9b::7f00:1]/", "https://[64:ff9b:1::a00:1]/",
 	"https://[2002:7f00:1::]/", "https://[2001:0:7f00:1::1]/", "https://[::ffff:10.0.0.1]/", "https://[::ffff:169.254.169.254]/",
 	// Clouds' metadata and link-local.
-	"https://169.254.169.254/latest/meta-data/", "https://[fe80::1]/", "https://[fe80::1%25eth0]/", "https://[fd00:ec2::254]/", "https://0xa9fea9fe/",
+	"https://169.254.169.254/latest/meta-data/", "https://168.63.129.16/machine", "https://[fe80::1]/", "https://[fe80::1%25eth0]/", "https://[fd00:ec2::254]/", "https://0xa9fea9fe/",
 	// Private, shared and special networks.
 	"https://10.0.0.1/", "https://172.16.0.1/", "https://172.31.255.255/", "https://192.168.1.1/", "https://100.64.0.1/", "https://100.127.255.255/",
 	"https://192.0.0.1/", "https://192.0.2.1/", "https://198.18.0.1/", "https://198.51.100.7/", "https://203.0.113.9/", "https://224.0.0.1/",

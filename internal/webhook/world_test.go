@@ -49,7 +49,7 @@ func start(t *testing.T, db *sqldb.DB) *server {
 		t.Fatal(err)
 	}
 	ids := id.NewGenerator(c.Now, rand.Reader)
-	s := &server{t: t, clock: c, node: node.New(db, c, ids.New()), feed: event.NewFeed(db, c), later: later}
+	s := &server{t: t, clock: c, node: node.New(db, c, ids.New()), feed: event.NewFeed(db), later: later}
 	ring, err := seal.New(sealKey)
 	if err != nil {
 		t.Fatal(err)
