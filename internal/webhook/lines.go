@@ -19,8 +19,8 @@ const (
 
 // Bounds of what this process has in hand.
 const (
-	QuickSenders = 1024 // attempts under way at once to endpoints that answer; enough for hundreds that stop to at one moment
-	SlowSenders  = 64   // and to those that let us wait
+	QuickSenders = 512 // attempts under way at once to endpoints that answer; enough for hundreds that stop to at one moment
+	SlowSenders  = 64  // and to those that let us wait
 
 	ownedMax       = 8192 // deliveries in hand, with their bodies
 	waitingMax     = 128  // of them waiting for one endpoint
@@ -265,6 +265,20 @@ func (l *lines) all() []*job {
 		jobs = append(jobs, j)
 	}
 	return jobs
+}
+
+// nudge wakes a sender where something waits: one that may not send for a while leaves it there.
+func (l *lines) nudge() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for pool, ring := range l.rings {
+		for range min(len(ring), wakeBufferSize) {
+			select {
+			case l.wake[pool] <- struct{}{}:
+			default:
+			}
+		}
+	}
 }
 
 // oldest returns for how long the delivery that waits longest for a quick sender has done so.
