@@ -103,8 +103,8 @@ func webhookLoops(s *webhook.Service) []loop {
 	}
 	return []loop{
 		{name: "due deliveries", every: 200 * time.Millisecond, step: s.Find},
-		{name: "quick senders", every: time.Second, step: send(webhook.Quick), workers: webhook.QuickSenders, wake: s.Wake(webhook.Quick)},
-		{name: "slow senders", every: time.Second, step: send(webhook.Slow), workers: webhook.SlowSenders, wake: s.Wake(webhook.Slow)},
+		{name: "quick senders", every: time.Minute, step: send(webhook.Quick), workers: webhook.QuickSenders, wake: s.Wake(webhook.Quick)},
+		{name: "slow senders", every: time.Minute, step: send(webhook.Slow), workers: webhook.SlowSenders, wake: s.Wake(webhook.Slow)},
 		{name: "delivery results", every: 50 * time.Millisecond, step: s.Store, wake: s.WakeStore()},
 		{name: "delivery lanes", every: 250 * time.Millisecond, step: s.Settle},
 		{name: "old events", every: time.Minute, step: s.Prune},

@@ -269,7 +269,7 @@ func (t *teller) work(ctx context.Context, n *node.Node, running *sync.WaitGroup
 	loop(250*time.Millisecond, nil, t.Settle)
 	for pool, workers := range []int{webhook.QuickSenders, webhook.SlowSenders} {
 		for range workers {
-			loop(time.Second, t.Wake(webhook.Pool(pool)), func(ctx context.Context) (bool, error) { return t.Send(ctx, webhook.Pool(pool)) })
+			loop(time.Minute, t.Wake(webhook.Pool(pool)), func(ctx context.Context) (bool, error) { return t.Send(ctx, webhook.Pool(pool)) })
 		}
 	}
 }

@@ -49,6 +49,7 @@ func (s *Service) Find(ctx context.Context) (did bool, err error) {
 	if err := errors.Join(s.releaseDead(ctx), s.releaseLost(ctx)); err != nil {
 		return false, err
 	}
+	s.lines.nudge()
 	common, err := s.findCommon(ctx)
 	if err != nil {
 		return false, err

@@ -289,6 +289,20 @@ func (l *lines) all() []*job {
 	return jobs
 }
 
+// nudge wakes a sender where something waits: one that may not send for a while leaves it there.
+func (l *lines) nudge() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for pool, ring := range l.rings {
+		for range min(len(ring), wakeBufferSize) {
+			select {
+			case l.wake[pool] <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
 // oldest returns for how long the delivery that waits longest for a quick sender has done so.
 func (l *lines) oldest() time.Duration {
 	l.mu.Lock()
