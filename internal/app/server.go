@@ -57,7 +57,7 @@ type Server struct {
 // NewServer wires a server. Nothing runs yet.
 func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*Server, error) {
 	s := &Server{core: core, bank: bank, config: serve, log: log}
-	s.node = node.New(core.DB, core.Clock, core.IDs.New())
+	s.node = node.New(core.DB.Apart(), core.Clock, core.IDs.New())
 	s.metrics = newMetrics(core, bank, s.node)
 	guard := account.NewGuard(core.DB, core.Clock)
 	limiter := ratelimit.New(core.DB, core.Clock, s.node.Alive)

@@ -22,6 +22,7 @@ const (
 
 	connectTimeMax  = 5 * time.Second
 	closeTimeMax    = 2 * time.Second
+	apartMax        = 2           // connections that [DB.Apart] is sure to have
 	rollbackTimeMax = time.Second // then the connection is closed, which rolls back as well
 )
 
@@ -60,7 +61,7 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 		return nil, fmt.Errorf("sqldb: PostgreSQL does not answer: %w", pgError(err))
 	}
 	leaders := config.Copy()
-	leaders.MaxConns, leaders.MinConns = convoyLeadsMax, 0
+	leaders.MaxConns, leaders.MinConns = convoyLeadsMax+apartMax, 0
 	if params := leaders.ConnConfig.RuntimeParams; params["lock_timeout"] == "" { // unless the operator says otherwise
 		params["lock_timeout"] = convoyLockMax
 	}
@@ -93,6 +94,11 @@ func (d *pgDriver) close() {
 }
 
 func (d *pgDriver) down() error { return nil }
+
+// apart has the connections that are kept free for it.
+func (d *pgDriver) apart() driver {
+	return &pgDriver{pool: d.convoy.pool, locks: d.locks, convoy: d.convoy}
+}
 
 func (d *pgDriver) detach(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.WithoutCancel(ctx), deadline)

@@ -83,6 +83,8 @@ type driver interface {
 	unlock(ctx context.Context, keys []int64) error
 	// down returns why nothing can be written any more, or nil.
 	down() error
+	// apart returns the same with connections that others do not use up.
+	apart() driver
 	close()
 }
 
@@ -114,6 +116,10 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	}
 	return nil, errors.New("sqldb: a database is sqlite:PATH or postgres://USER@HOST/NAME")
 }
+
+// Apart returns the same database for what must not wait until others have ended: whether this node lives must not depend
+// on who waits for which row. It ends with db.
+func (db *DB) Apart() *DB { return &DB{d: db.d.apart(), locks: db.locks, path: db.path} }
 
 // IsPostgres reports whether several processes may serve this database.
 func (db *DB) IsPostgres() bool { return db.path == "" }

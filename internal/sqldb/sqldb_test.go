@@ -831,6 +831,45 @@ func TestReadersTaken(t *testing.T) {
 	})
 }
 
+// Whoever has connections apart does not wait for those who have all others.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	sqltest.EachURL(t, func(t *testing.T, url string) {
+		taken := 1 // SQLite has one writer, and readers that wait for nobody
+		if strings.HasPrefix(url, "postgres") {
+			url, taken = url+"&pool_max_conns=2", 2
+		}
+		db := sqltest.Open(t, url)
+		put(t, db, "a")
+		free := make(chan struct{})
+		var wait, inside sync.WaitGroup
+		inside.Add(taken)
+		for range taken {
+			wait.Go(func() {
+				err := db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+					inside.Done()
+					<-free
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		inside.Wait()
+		if _, err := sqldb.One(t.Context(), db.Apart(), sqldb.Scalar[int64], selectClock, "a"); err != nil {
+			t.Error(err)
+		}
+		close(free)
+		wait.Wait()
+		mustWrite(t, db.Apart(), func(ctx context.Context, tx *sqldb.Tx) error {
+			_, err := tx.Exec(ctx, raiseClock, "a")
+			return err
+		})
+		isIdle(t, db)
+	})
+}
+
 // What fails in good order costs no connection.
 func TestConnectionsAreKept(t *testing.T) {
 	t.Parallel()

@@ -69,6 +69,8 @@ func (d *liteDriver) close() {
 
 func (d *liteDriver) down() error { return d.writer.down() }
 
+func (d *liteDriver) apart() driver { return d } // its readers wait for no lock
+
 // detach gives statements a context that cannot end: one that ends inside a write would roll back its neighbours too,
 // and one that could costs a goroutine for every statement.
 func (d *liteDriver) detach(ctx context.Context, _ time.Time) (context.Context, context.CancelFunc) {
