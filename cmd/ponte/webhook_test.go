@@ -63,11 +63,11 @@ type hook struct {
 	*httptest.Server
 	manner   manner
 	endpoint string
-	secret   string
 
-	mu    sync.Mutex
-	seen  map[string]int // deliveries by event and attempt
-	wrong []string
+	mu     sync.Mutex
+	secret string
+	seen   map[string]int // deliveries by event and attempt
+	wrong  []string
 }
 
 func newHook(t *testing.T, m manner) *hook {
@@ -84,8 +84,8 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // it was killed while it wrote
 	}
 	id, attempt := r.Header.Get(client.EventIDHeader), r.Header.Get(client.AttemptHeader)
-	err = client.Verify(r.Header.Get(client.SignatureHeader), body, h.secret, time.Now())
 	h.mu.Lock()
+	err = client.Verify(r.Header.Get(client.SignatureHeader), body, h.secret, time.Now())
 	h.seen[id+" "+attempt]++
 	if e, parseErr := client.Parse(body); err != nil || parseErr != nil || e.ID != id {
 		h.wrong = append(h.wrong, fmt.Sprintf("%s %v %v %s", id, err, parseErr, body))
