@@ -488,3 +488,34 @@ func TestVerifiedAgain(t *testing.T) {
 		n.audit()
 	})
 }
+
+// TestCodeNotTaken has a provider take no code: there are few tries, so that none is wasted on a code that was refused
+// before, however often the payout is heard of.
+func TestCodeNotTaken(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		verifications := 0
+		strict := n.world.node(n.db, through(lens{verify: func(func() error) error {
+			verifications++
+			return &chain.Error{Outcome: chain.Refused, Class: chain.Credentials, Message: "wrong verification code"}
+		}}))
+		a := n.holder(1000_000000)
+		if got := told(strict.Create(t.Context(), request(a, "order 42", 100_000000))); got != created {
+			t.Error(got)
+		}
+		for _, after := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second} {
+			n.advance(after)
+			strict.step(strict.FollowHints)
+			strict.step(strict.CheckDue)
+		}
+		if verifications != 1 {
+			t.Errorf("verified %d times within half a minute", verifications)
+		}
+		n.advance(10 * time.Second)
+		strict.step(strict.CheckDue)
+		if x := n.stored(a.ID, "order 42"); verifications != 2 || x.Status != withdrawal.Processing || !strings.Contains(x.Reason, "wrong verification code") {
+			t.Errorf("verified %d times: %+v", verifications, x)
+		}
+		n.audit()
+	})
+}

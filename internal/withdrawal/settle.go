@@ -73,7 +73,7 @@ func (s *Service) follow(ctx context.Context, w *Withdrawal, seen *chain.Payout)
 		w.DoubtAt = time.Time{}
 		if w.Status == Processing && s.Clock.Now().Sub(w.VerifiedAt) >= verifyAgain {
 			if err := s.verify(ctx, w); err != nil {
-				return errors.Join(err, s.postponeBy(ctx, w, verifyWait))
+				return errors.Join(s.unlessCode(ctx, w, err), s.postponeBy(ctx, w, verifyWait))
 			}
 		}
 	case chain.PayoutProcessing, chain.PayoutSending, chain.PayoutUnknown:
@@ -99,6 +99,17 @@ func (s *Service) verify(ctx context.Context, w *Withdrawal) error {
 	}
 	w.Reason = err.Error()
 	return err
+}
+
+// unlessCode returns why a payout could not be verified, and nil when its code was not taken: that is no outage, which would
+// keep others from being asked about, and no reason to try again before there is another code.
+func (s *Service) unlessCode(ctx context.Context, w *Withdrawal, err error) error {
+	if e := chain.As(err); e.Class != chain.Credentials || e.Outcome != chain.Refused {
+		return err
+	}
+	s.Log.LogAttrs(ctx, slog.LevelWarn, "the code for a withdrawal was not taken", slog.String("withdrawal", prefix.Format(w.ID)),
+		slog.String("provider", w.Provider), slog.String("provider_id", w.ProviderID), slog.String("error", err.Error()))
+	return nil
 }
 
 // complete ends a withdrawal whose coins were sent; one that is completed already is nothing new.
