@@ -519,3 +519,34 @@ func TestCodeNotTaken(t *testing.T) {
 		n.audit()
 	})
 }
+
+// TestSearchIsBounded has the provider not know a withdrawal for days: it is looked for where it could be, not in all that
+// was made since.
+func TestSearchIsBounded(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		var last chain.Search
+		away := n.world.node(n.db, func(p chain.Payer) chain.Payer { return &searches{p, &last} })
+		a := n.holder(1000_000000)
+		n.fault("payout.send", "lost_not_executed", 1)
+		if got := told(away.Create(t.Context(), request(a, "order 42", 100_000000))); got != created {
+			t.Error(got)
+		}
+		n.advance(72 * time.Hour)
+		away.step(away.CheckDue)
+		if span := last.To.Sub(last.From); span > time.Hour {
+			t.Errorf("looked through %v", span)
+		}
+	})
+}
+
+// searches is a provider that cannot read its list, and notes what it was asked for.
+type searches struct {
+	chain.Payer
+	last *chain.Search
+}
+
+func (s *searches) FindPayout(_ context.Context, asked chain.Search) (chain.Payout, error) {
+	*s.last = asked
+	return chain.Payout{}, &chain.Error{Class: chain.Protocol, Message: "the list was too long to be read to its end"}
+}
