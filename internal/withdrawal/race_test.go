@@ -404,16 +404,44 @@ func TestShowsSomethingElse(t *testing.T) {
 			if _, err := odd.CheckDue(t.Context()); err == nil || !strings.Contains(err.Error(), "shows") {
 				t.Errorf("%s: %v", name, err)
 			}
-			if x = sane.stored(a.ID, "order 42"); x.Status != withdrawal.Processing || sane.balance(a.ID) != waiting {
+			if x = sane.stored(a.ID, "order 42"); x.Status != withdrawal.Processing || sane.balance(a.ID) != waiting || x.DoubtAt.IsZero() || !strings.Contains(x.Reason, "shows") {
 				t.Errorf("%s: %+v", name, x)
 			}
 			sane.advance(time.Minute)
 			sane.step(sane.CheckDue)
-			if x = sane.stored(a.ID, "order 42"); x.Status != withdrawal.Completed {
+			if x = sane.stored(a.ID, "order 42"); x.Status != withdrawal.Completed || !x.DoubtAt.IsZero() {
 				t.Errorf("%s: %+v", name, x)
 			}
 			sane.audit()
 		}
+	})
+}
+
+// TestFindsSomethingElse has a server die after it had a withdrawal made, and the provider's list show another amount for it:
+// it is not verified, and an operator is told.
+func TestFindsSomethingElse(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		dead := n.world.node(n.db, through(lens{create: func(create func() (chain.Payout, error)) (chain.Payout, error) {
+			_, _ = create()
+			runtime.Goexit()
+			return chain.Payout{}, nil
+		}}))
+		odd := n.world.node(n.db, through(lens{find: func(find func() (chain.Payout, error)) (chain.Payout, error) {
+			p, err := find()
+			p.Amount = p.Amount.Add(p.Amount)
+			return p, err
+		}}))
+		a := n.holder(1000_000000)
+		dies(t, func() { _, _, _ = dead.Create(t.Context(), request(a, "order 42", 100_000000)) })
+		n.advance(time.Minute)
+		if _, err := odd.CheckDue(t.Context()); err == nil || !strings.Contains(err.Error(), "shows") {
+			t.Error(err)
+		}
+		if x := n.stored(a.ID, "order 42"); x.ProviderID != "" || x.DoubtAt.IsZero() || !strings.Contains(x.Reason, "shows") || n.made(x) != "WAITING 0" {
+			t.Errorf("%s: %+v", n.made(x), x)
+		}
+		n.audit()
 	})
 }
 
