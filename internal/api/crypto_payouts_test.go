@@ -449,7 +449,8 @@ func TestCryptoPayoutEstimate(t *testing.T) {
 	for query, want := range map[string]string{
 		"?currency=btc":                      "invalid_request",
 		"?amount=100":                        "invalid_request",
-		"?amount=x&currency=btc":             "invalid_request",
+		"?amount=x&currency=btc":             "invalid_amount",
+		"?amount=x":                          "invalid_request",
 		"?amount=0&currency=btc":             "invalid_amount",
 		"?amount=-1&currency=btc":            "invalid_amount",
 		"?amount=1.0000001&currency=btc":     "invalid_amount",

@@ -75,7 +75,7 @@ func (a *API) createCryptoQuote(c *call) (httpkit.Answer, error) {
 		Amount:    f.USDT("amount", httpkit.USDTRule{Required: true, Min: 1}),
 	}
 	if err := f.Err(); err != nil {
-		return httpkit.Answer{}, onlyAmount(err, f.Has("amount"))
+		return httpkit.Answer{}, onlyAmount(err, f.Has("amount"), money.ErrSyntax.Error())
 	}
 	if !slices.Contains(quote.Operations, operation) {
 		return httpkit.Answer{}, fault.New(fault.Unprocessable, "unsupported_route", "operation must be deposit, withdrawal or conversion")
@@ -87,11 +87,11 @@ func (a *API) createCryptoQuote(c *call) (httpkit.Answer, error) {
 	return httpkit.Answer{Body: newQuote(&made)}, nil
 }
 
-// onlyAmount turns broken fields into invalid_amount when they are one amount that is there and a number, and otherwise
-// into invalid_request.
-func onlyAmount(err error, present bool) error {
+// onlyAmount turns broken fields into invalid_amount when they are one amount that is there, and otherwise into
+// invalid_request. So is an amount with one of these messages: what is no number in JSON is a field of the wrong type.
+func onlyAmount(err error, present bool, except ...string) error {
 	broken, ok := errors.AsType[*fault.Error](err)
-	if ok && present && len(broken.Issues) == 1 && broken.Issues[0].Path == "amount" && broken.Issues[0].Message != money.ErrSyntax.Error() {
+	if ok && present && len(broken.Issues) == 1 && broken.Issues[0].Path == "amount" && !slices.Contains(except, broken.Issues[0].Message) {
 		return errInvalidAmount
 	}
 	return unprocessable(err)

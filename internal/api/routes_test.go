@@ -64,9 +64,6 @@ var promised = map[string]string{
 	"GET /openapi.json": open,
 }
 
-// notYet are the routes that are promised and documented but not served yet. A route that is served leaves this list.
-var notYet = []string{}
-
 func document(t *testing.T) *openapi3.T {
 	t.Helper()
 	d, err := testkit.Document()
@@ -139,20 +136,15 @@ func TestDocumentPromises(t *testing.T) {
 func TestRoutesAreDocumented(t *testing.T) {
 	t.Parallel()
 	operations, served := documented(t), api.Served()
-	var missing []string
 	for route := range operations {
 		if !slices.Contains(served, route) {
-			missing = append(missing, route)
+			t.Errorf("%s is in openapi.yaml and not served", route)
 		}
 	}
 	for _, route := range served {
 		if operations[route] == nil {
 			t.Errorf("%s is served and not in openapi.yaml", route)
 		}
-	}
-	slices.Sort(missing)
-	if diff := cmp.Diff(notYet, missing); diff != "" {
-		t.Errorf("routes in openapi.yaml that are not served (-want +got):\n%s", diff)
 	}
 }
 

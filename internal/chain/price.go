@@ -71,7 +71,11 @@ func InCoins(ctx context.Context, p Provider, c Currency, amount money.USDT) (Wo
 	if err != nil {
 		return Worth{}, err
 	}
-	return Worth{Rate: coins.DivRound(FromUSDT(amount), rateDecimals), Coins: coins.RoundFloor(c.PayoutDecimals())}, nil
+	worth := Worth{Rate: coins.DivRound(FromUSDT(amount), rateDecimals), Coins: coins.RoundFloor(c.PayoutDecimals())}
+	if !worth.Rate.IsPositive() { // amounts are divided by it
+		return Worth{}, senseless(p, fmt.Sprintf("%s USDT are worth %s %s", amount, coins, c.Code))
+	}
+	return worth, nil
 }
 
 // leastTriesMax bounds the search of a minimum. A rate that does not depend on the amount takes three.

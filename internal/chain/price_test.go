@@ -45,6 +45,11 @@ func TestInCoins(t *testing.T) {
 	if err != nil || got.Coins.String() != "0.001052" || got.Rate.String() != "0.0000105263" {
 		t.Errorf("%+v, %v", got, err)
 	}
+	// A coin that is worth next to everything has no rate that anything could be divided by.
+	absurd := &market{price: decimal.New(1, 25), decimals: 18}
+	if got, err := chain.InCoins(t.Context(), absurd, coin(t, "btc"), money.USDTMax); err == nil {
+		t.Errorf("%+v", got)
+	}
 	// USDT is USDT, and nobody has to be asked.
 	m.asked = nil
 	got, err = chain.InCoins(t.Context(), m, coin(t, "usdterc20"), 100_123456)

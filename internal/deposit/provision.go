@@ -131,12 +131,7 @@ func (s *Service) recover(ctx context.Context, d *Deposit) error {
 		return errors.Join(err, s.postpone(ctx, d))
 	}
 	if len(found) > 0 {
-		for i := range found {
-			if err := s.matchTo(ctx, d, &found[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return s.recoverAs(ctx, d, found)
 	}
 	if s.Clock.Now().Sub(d.AskedAt) < lookupGrace {
 		return s.postpone(ctx, d)
@@ -144,12 +139,31 @@ func (s *Service) recover(ctx context.Context, d *Deposit) error {
 	return s.askAgain(ctx, d)
 }
 
-// search looks for the deposit in the provider's list. What is the deposit's own comes first.
+// recoverAs follows what the provider's list has of the deposit. When the deposit has no address even so, it is looked for
+// again later: what made no sense may make some then.
+func (s *Service) recoverAs(ctx context.Context, d *Deposit, found []chain.Payment) (err error) {
+	for i := range found {
+		if err = s.matchTo(ctx, d, &found[i]); err != nil {
+			break
+		}
+	}
+	if d.Status == Processing {
+		err = errors.Join(err, s.postpone(ctx, d))
+	}
+	return err
+}
+
+// search looks for the deposit in the provider's list. What is the deposit's own comes first. What was made since the last
+// asking came to its end is nothing of it: a list that grows with every day would become too long to be read.
 func (s *Service) search(ctx context.Context, d *Deposit) ([]chain.Payment, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeMax)
 	defer cancel()
+	to := s.Clock.Now()
+	if last := d.AskedAt.Add(lookupGrace); last.Before(to) {
+		to = last
+	}
 	found, err := chain.FindPayments(ctx, s.Provider, chain.Search{
-		Reference: d.Reference(), From: d.CreatedAt().Add(-searchMargin), To: s.Clock.Now().Add(searchMargin),
+		Reference: d.Reference(), From: d.CreatedAt().Add(-searchMargin), To: to.Add(searchMargin),
 	})
 	slices.SortFunc(found, func(a, b chain.Payment) int {
 		return cmp.Or(

@@ -462,6 +462,46 @@ func TestUnreadableListProvesNothing(t *testing.T) {
 	})
 }
 
+// A payment of the list that makes no sense is looked at again later, not in every step; and what is looked through is the
+// time in which it could be made, not all that came since.
+func TestSearchIsBounded(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		w := newWorld(t)
+		n, l := w.seen(db)
+		a := n.account()
+		w.fault("payment.create", "lost_executed", 1)
+		if got := told(n.Create(t.Context(), request(a, "order"))); got != "created processing" {
+			t.Fatalf("%s", got)
+		}
+		d := n.stored(a.ID, "order")
+		for name, listed := range map[string]chain.Payment{
+			"no address":        {ID: "1", Reference: d.Reference(), PayCurrency: "usdtbsc"},
+			"only its children": {ID: "2", Parent: "1", Reference: d.Reference(), PayCurrency: "usdtbsc"},
+		} {
+			var seen chain.Window
+			l.list = func(_ context.Context, asked chain.Window) (chain.Page, error) {
+				seen = asked
+				return chain.Page{Payments: []chain.Payment{listed}}, nil
+			}
+			w.advance(72 * time.Hour)
+			n.step(n.CheckDue)
+			if span := seen.To.Sub(seen.From); span <= 0 || span > time.Hour {
+				t.Errorf("%s: looked through %v", name, span)
+			}
+			if d = n.stored(a.ID, "order"); d.Status != deposit.Processing || d.Asks != 1 || !d.CheckAt.After(w.clock.Now()) {
+				t.Errorf("%s: %s after %d asks, looked for again at %v", name, d.Status, d.Asks, d.CheckAt)
+			}
+		}
+		l.list = nil
+		w.advance(10 * time.Minute)
+		n.step(n.CheckDue)
+		if d := n.stored(a.ID, "order"); d.Status != deposit.Waiting || n.made(d.Reference()) != 1 {
+			t.Errorf("%s", d.Status)
+		}
+	})
+}
+
 // What is refused at the second asking has failed: its caller was told that it exists.
 func TestRefusedAtTheSecondAsking(t *testing.T) {
 	t.Parallel()

@@ -404,16 +404,44 @@ func TestShowsSomethingElse(t *testing.T) {
 			if _, err := odd.CheckDue(t.Context()); err == nil || !strings.Contains(err.Error(), "shows") {
 				t.Errorf("%s: %v", name, err)
 			}
-			if x = sane.stored(a.ID, "order 42"); x.Status != withdrawal.Processing || sane.balance(a.ID) != waiting {
+			if x = sane.stored(a.ID, "order 42"); x.Status != withdrawal.Processing || sane.balance(a.ID) != waiting || x.DoubtAt.IsZero() || !strings.Contains(x.Reason, "shows") {
 				t.Errorf("%s: %+v", name, x)
 			}
 			sane.advance(time.Minute)
 			sane.step(sane.CheckDue)
-			if x = sane.stored(a.ID, "order 42"); x.Status != withdrawal.Completed {
+			if x = sane.stored(a.ID, "order 42"); x.Status != withdrawal.Completed || !x.DoubtAt.IsZero() {
 				t.Errorf("%s: %+v", name, x)
 			}
 			sane.audit()
 		}
+	})
+}
+
+// TestFindsSomethingElse has a server die after it had a withdrawal made, and the provider's list show another amount for it:
+// it is not verified, and an operator is told.
+func TestFindsSomethingElse(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		dead := n.world.node(n.db, through(lens{create: func(create func() (chain.Payout, error)) (chain.Payout, error) {
+			_, _ = create()
+			runtime.Goexit()
+			return chain.Payout{}, nil
+		}}))
+		odd := n.world.node(n.db, through(lens{find: func(find func() (chain.Payout, error)) (chain.Payout, error) {
+			p, err := find()
+			p.Amount = p.Amount.Add(p.Amount)
+			return p, err
+		}}))
+		a := n.holder(1000_000000)
+		dies(t, func() { _, _, _ = dead.Create(t.Context(), request(a, "order 42", 100_000000)) })
+		n.advance(time.Minute)
+		if _, err := odd.CheckDue(t.Context()); err == nil || !strings.Contains(err.Error(), "shows") {
+			t.Error(err)
+		}
+		if x := n.stored(a.ID, "order 42"); x.ProviderID != "" || x.DoubtAt.IsZero() || !strings.Contains(x.Reason, "shows") || n.made(x) != "WAITING 0" {
+			t.Errorf("%s: %+v", n.made(x), x)
+		}
+		n.audit()
 	})
 }
 
@@ -487,4 +515,66 @@ func TestVerifiedAgain(t *testing.T) {
 		}
 		n.audit()
 	})
+}
+
+// TestCodeNotTaken has a provider take no code: there are few tries, so that none is wasted on a code that was refused
+// before, however often the payout is heard of.
+func TestCodeNotTaken(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		verifications := 0
+		strict := n.world.node(n.db, through(lens{verify: func(func() error) error {
+			verifications++
+			return &chain.Error{Outcome: chain.Refused, Class: chain.Credentials, Message: "wrong verification code"}
+		}}))
+		a := n.holder(1000_000000)
+		if got := told(strict.Create(t.Context(), request(a, "order 42", 100_000000))); got != created {
+			t.Error(got)
+		}
+		for _, after := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second} {
+			n.advance(after)
+			strict.step(strict.FollowHints)
+			strict.step(strict.CheckDue)
+		}
+		if verifications != 1 {
+			t.Errorf("verified %d times within half a minute", verifications)
+		}
+		n.advance(10 * time.Second)
+		strict.step(strict.CheckDue)
+		if x := n.stored(a.ID, "order 42"); verifications != 2 || x.Status != withdrawal.Processing || !strings.Contains(x.Reason, "wrong verification code") {
+			t.Errorf("verified %d times: %+v", verifications, x)
+		}
+		n.audit()
+	})
+}
+
+// TestSearchIsBounded has the provider not know a withdrawal for days: it is looked for where it could be, not in all that
+// was made since.
+func TestSearchIsBounded(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		var last chain.Search
+		away := n.world.node(n.db, func(p chain.Payer) chain.Payer { return &searches{p, &last} })
+		a := n.holder(1000_000000)
+		n.fault("payout.send", "lost_not_executed", 1)
+		if got := told(away.Create(t.Context(), request(a, "order 42", 100_000000))); got != created {
+			t.Error(got)
+		}
+		n.advance(72 * time.Hour)
+		away.step(away.CheckDue)
+		if span := last.To.Sub(last.From); span > time.Hour {
+			t.Errorf("looked through %v", span)
+		}
+	})
+}
+
+// searches is a provider that cannot read its list, and notes what it was asked for.
+type searches struct {
+	chain.Payer
+	last *chain.Search
+}
+
+func (s *searches) FindPayout(_ context.Context, asked chain.Search) (chain.Payout, error) {
+	*s.last = asked
+	return chain.Payout{}, &chain.Error{Class: chain.Protocol, Message: "the list was too long to be read to its end"}
 }

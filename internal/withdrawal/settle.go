@@ -28,17 +28,20 @@ func (s *Service) look(ctx context.Context, w *Withdrawal) error {
 	return s.follow(ctx, w, &seen)
 }
 
-// compare returns an error when what the provider shows is not this withdrawal.
+// errOther says that what the provider shows is something else.
+var errOther = errors.New("withdrawal: its provider shows something else")
+
+// compare returns an [errOther] when what the provider shows is not this withdrawal.
 func (w *Withdrawal) compare(seen *chain.Payout) error {
 	switch {
 	case seen.ID == "", w.ProviderID != "" && seen.ID != w.ProviderID:
-		return fmt.Errorf("withdrawal: %s shows payout %q for %s, which is %q", w.Provider, seen.ID, prefix.Format(w.ID), w.ProviderID)
+		return fmt.Errorf("%w: %s shows payout %q for %s, which is %q", errOther, w.Provider, seen.ID, prefix.Format(w.ID), w.ProviderID)
 	case seen.Reference != "" && !strings.EqualFold(seen.Reference, w.Name()):
-		return fmt.Errorf("withdrawal: %s shows another withdrawal for %s", w.Provider, prefix.Format(w.ID))
+		return fmt.Errorf("%w: %s shows another withdrawal for %s", errOther, w.Provider, prefix.Format(w.ID))
 	case seen.Currency != w.Currency || !seen.Amount.Equal(w.Coins):
-		return fmt.Errorf("withdrawal: %s shows %s %s for %s of %s %s", w.Provider, seen.Amount, seen.Currency, prefix.Format(w.ID), w.Coins, w.Currency)
+		return fmt.Errorf("%w: %s shows %s %s for %s of %s %s", errOther, w.Provider, seen.Amount, seen.Currency, prefix.Format(w.ID), w.Coins, w.Currency)
 	case seen.Address != w.Address && (!strings.HasPrefix(w.Address, "0x") || !strings.EqualFold(seen.Address, w.Address)):
-		return fmt.Errorf("withdrawal: %s shows another address for %s", w.Provider, prefix.Format(w.ID))
+		return fmt.Errorf("%w: %s shows another address for %s", errOther, w.Provider, prefix.Format(w.ID))
 	}
 	return nil
 }
@@ -73,7 +76,7 @@ func (s *Service) follow(ctx context.Context, w *Withdrawal, seen *chain.Payout)
 		w.DoubtAt = time.Time{}
 		if w.Status == Processing && s.Clock.Now().Sub(w.VerifiedAt) >= verifyAgain {
 			if err := s.verify(ctx, w); err != nil {
-				return errors.Join(err, s.postponeBy(ctx, w, verifyWait))
+				return errors.Join(s.unlessCode(ctx, w, err), s.postponeBy(ctx, w, verifyWait))
 			}
 		}
 	case chain.PayoutProcessing, chain.PayoutSending, chain.PayoutUnknown:
@@ -99,6 +102,17 @@ func (s *Service) verify(ctx context.Context, w *Withdrawal) error {
 	}
 	w.Reason = err.Error()
 	return err
+}
+
+// unlessCode returns why a payout could not be verified, and nil when its code was not taken: that is no outage, which would
+// keep others from being asked about, and no reason to try again before there is another code.
+func (s *Service) unlessCode(ctx context.Context, w *Withdrawal, err error) error {
+	if e := chain.As(err); e.Class != chain.Credentials || e.Outcome != chain.Refused {
+		return err
+	}
+	s.Log.LogAttrs(ctx, slog.LevelWarn, "the code for a withdrawal was not taken", slog.String("withdrawal", prefix.Format(w.ID)),
+		slog.String("provider", w.Provider), slog.String("provider_id", w.ProviderID), slog.String("error", err.Error()))
+	return nil
 }
 
 // complete ends a withdrawal whose coins were sent; one that is completed already is nothing new.

@@ -61,8 +61,8 @@ func (s *Service) chase(ctx context.Context, w *Withdrawal) error {
 		if err == nil || w.CheckAt.After(now) {
 			return err // it has ended, or is postponed
 		}
-		if errors.Is(err, chain.ErrNotFound) && w.DoubtAt.IsZero() {
-			w.DoubtAt = now // it was there
+		if errors.Is(err, chain.ErrNotFound) || errors.Is(err, errOther) { // it was there
+			w.doubt(now, err)
 		}
 		return errors.Join(err, s.postpone(ctx, w))
 	}
@@ -70,7 +70,10 @@ func (s *Service) chase(ctx context.Context, w *Withdrawal) error {
 	switch {
 	case err == nil:
 		if err = s.adopt(ctx, w, &seen); err != nil {
-			return errors.Join(err, s.postpone(ctx, w)) // it shows something else, which an operator must look at
+			if errors.Is(err, errOther) { // which an operator must look at
+				w.doubt(s.Clock.Now().Truncate(time.Microsecond), err)
+			}
+			return errors.Join(err, s.postpone(ctx, w))
 		}
 		if w.ProviderID != seen.ID {
 			return nil // another one is
@@ -85,6 +88,14 @@ func (s *Service) chase(ctx context.Context, w *Withdrawal) error {
 		w.DoubtAt = w.SentAt
 	}
 	return errors.Join(err, s.postpone(ctx, w))
+}
+
+// doubt lists the withdrawal to operators as one of which nobody knows whether its coins left, and why.
+func (w *Withdrawal) doubt(since time.Time, err error) {
+	if w.DoubtAt.IsZero() {
+		w.DoubtAt = since
+	}
+	w.Reason = err.Error()
 }
 
 // postpone writes what is known and has the withdrawal looked at again later: soon while it is young, in doubt, or not

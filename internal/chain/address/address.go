@@ -99,6 +99,7 @@ var forbidden = map[string]bool{
 	"0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48": true,
 	"0x6B175474E89094C44Da98b954EedeAC495271d0F": true,
 	// Famous graves.
+	"TLsV52sRDL79HXGGm9yzwKibb6BeruhUzy":         true,
 	"1BitcoinEaterAddressDontSendf59kuE":         true,
 	"1CounterpartyXXXXXXXXXXXXXXXUWLpVr":         true,
 	"0xdEAD000000000000000042069420694206942069": true,

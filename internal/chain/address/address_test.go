@@ -67,6 +67,7 @@ func TestCheck(t *testing.T) {
 		{"trx", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6T", "", address.ErrChecksum},                               // mistyped
 		{"trx", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", "", address.ErrForbidden},                              // the token's contract
 		{"trx", "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb", "", address.ErrForbidden},                              // zeros
+		{"trx", "TLsV52sRDL79HXGGm9yzwKibb6BeruhUzy", "", address.ErrForbidden},                              // a grave
 		{"trx", "41a614f803b6fd780986a42c78ec9c7f77e6ded13c", "", address.ErrSyntax},                         // hexadecimal
 		{"trx", strings.Repeat("T", 34), "", address.ErrChecksum},                                            //
 		{"eth", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD", "", address.ErrChecksum},                       // wrong case
