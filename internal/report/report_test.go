@@ -282,12 +282,12 @@ func TestListTransactions(t *testing.T) {
 func TestReference(t *testing.T) {
 	t.Parallel()
 	ref := id.First(time.UnixMicro(1))
-	for kind, prefix := range map[ledger.Kind]id.Prefix{
+	for kind, prefix := range map[string]id.Prefix{
 		"cash_in": id.Charge, "cash_in_fee": id.Charge, "refund": id.Charge, "inflow": id.Charge,
 		"cash_out": id.Payout, "cash_out_sent": id.Payout, "med_block": id.Infraction,
-		"crypto_in": id.CryptoCharge, "crypto_in_fee": id.CryptoCharge, "crypto_out": id.CryptoPayout, ledger.KindRelease: id.Hold,
+		"crypto_in": id.CryptoCharge, "crypto_in_fee": id.CryptoCharge, "crypto_out": id.CryptoPayout, string(ledger.KindRelease): id.Hold,
 	} {
-		if got := report.Reference(&ledger.Transfer{Kind: kind, Ref: ref}); got != prefix.Format(ref) {
+		if got := report.Reference(&ledger.Transfer{Kind: ledger.Kind(kind), Ref: ref}); got != prefix.Format(ref) {
 			t.Errorf("%s refers to %s", kind, got)
 		}
 	}
