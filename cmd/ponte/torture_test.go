@@ -37,7 +37,6 @@ const (
 	tortureKillsDefault = 5
 	tortureSeedDefault  = 1
 	plantedKills        = 3 // enough to find what is planted
-	plantedFaults       = 5 // that it shows in, whatever the seed brings
 )
 
 const (
@@ -93,8 +92,8 @@ func TestTortureFindsWhatIsPlanted(t *testing.T) {
 	in := onSQLite(t)
 	in.binary = path
 	r := newTorture(t, in, tortureSeedDefault)
-	r.world.Break(t, testkit.Fault{Target: "alpha", Operation: "payout.send", Kind: "lost_executed", Times: plantedFaults, DelayMS: 1})
 	r.run(plantedKills)
+	r.loseOne()
 	r.failOne()
 	r.finish()
 	problems := r.check()
@@ -600,4 +599,22 @@ func amount(t *testing.T, text string) money.BRL {
 		t.Fatalf("amount %q: %v", text, err)
 	}
 	return a
+}
+
+// loseOne sends a payout of which whoever is asked loses the answer, so that whoever fails over from that sends it twice,
+// whatever the seed brought.
+func (r *torture) loseOne() {
+	r.t.Helper()
+	r.world.Mend(r.t)
+	r.world.Do(r.t, http.MethodPost, "/sim/clock", `{"advance_seconds": 60}`, nil) // both are asked again
+	for _, bank := range []string{"alpha", "beta"} {
+		r.world.Break(r.t, testkit.Fault{Target: bank, Operation: "payout.send", Kind: "lost_executed", Times: 1, DelayMS: 1})
+	}
+	n := r.numbers.Add(1)
+	external := fmt.Sprintf("torture-%d", n)
+	body := fmt.Sprintf(`{"amount": 7.00, "pix_key": "person-%d@example.org", "external_id": %q}`, n%50, external)
+	if err := r.pay(r.t.Context(), r.accounts[n%int64(len(r.accounts))], external, "", body); err != nil {
+		r.t.Fatal(err)
+	}
+	r.world.Mend(r.t)
 }
