@@ -119,8 +119,9 @@ func TestChargePaid(t *testing.T) {
 				a := s.Account(t, "shop", "cash_in_fee=0.50+1%")
 				first := postCharge(t, s, a.Key, "key-00001", `{"amount": 30, "external_id": "o-1"}`).Want(t, http.StatusCreated)
 				made := decodeCharge(t, first)
-				c.payment.CopyPaste = made.Pix.CopyPaste
-				paid := s.World().Pay(t, c.payment)
+				payment := c.payment // each database has its own
+				payment.CopyPaste = made.Pix.CopyPaste
+				paid := s.World().Pay(t, payment)
 				c.learn(t, s, a.Key, made.ID)
 				list, _ := listCharges(t, s, a.Key, "") // which asks no acquirer
 				if len(list) != 1 || list[0].Status != "paid" {
