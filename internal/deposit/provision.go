@@ -31,6 +31,7 @@ const (
 	waitDefault = 7 * 24 * time.Hour // that providers wait for money when they do not tell
 
 	searchMargin  = 10 * time.Minute // around the time that is searched: clocks differ
+	searchSpan    = 24 * time.Hour   // after the last asking that is searched: a clock may leap while it is under way
 	searchTimeMax = 15 * time.Second // of real time
 )
 
@@ -153,13 +154,13 @@ func (s *Service) recoverAs(ctx context.Context, d *Deposit, found []chain.Payme
 	return err
 }
 
-// search looks for the deposit in the provider's list. What is the deposit's own comes first. What was made since the last
-// asking came to its end is nothing of it: a list that grows with every day would become too long to be read.
+// search looks for the deposit in the provider's list. What is the deposit's own comes first. What was made long after the
+// last asking is nothing of it: a list that grows with every day would become too long to be read.
 func (s *Service) search(ctx context.Context, d *Deposit) ([]chain.Payment, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeMax)
 	defer cancel()
 	to := s.Clock.Now()
-	if last := d.AskedAt.Add(lookupGrace); last.Before(to) {
+	if last := d.AskedAt.Add(searchSpan); last.Before(to) {
 		to = last
 	}
 	found, err := chain.FindPayments(ctx, s.Provider, chain.Search{

@@ -38,13 +38,16 @@ func (s *Service) send(ctx context.Context, w *Withdrawal) (chain.Payout, error)
 // searchMargin is how far the provider's clock may be off ours, so that a search does not miss what was made at its edge.
 const searchMargin = 10 * time.Minute
 
-// search asks the provider whether it has made the withdrawal. What it made since the last send came to its end is nothing
-// of this one: a list that grows with every day of doubt would become too long to be read.
+// searchSpan is how long after the last send is searched: a clock may leap while it is under way.
+const searchSpan = 24 * time.Hour
+
+// search asks the provider whether it has made the withdrawal. What it made long after the last send is nothing of this
+// one: a list that grows with every day of doubt would become too long to be read.
 func (s *Service) search(ctx context.Context, w *Withdrawal) (chain.Payout, error) {
 	ctx, cancel := context.WithTimeout(ctx, chain.TryTimeMax)
 	defer cancel()
 	to := s.Clock.Now()
-	if last := w.SentAt.Add(lookupGrace); !w.SentAt.IsZero() && last.Before(to) {
+	if last := w.SentAt.Add(searchSpan); !w.SentAt.IsZero() && last.Before(to) {
 		to = last
 	}
 	return s.Provider.FindPayout(ctx, chain.Search{Reference: w.Name(), From: w.CreatedAt().Add(-searchMargin), To: to.Add(searchMargin)})
