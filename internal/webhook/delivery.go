@@ -107,6 +107,10 @@ func (s *Service) GetEvent(ctx context.Context, public string) (event.Event, err
 	}
 }
 
+// dueAtOnce is when an event is due that somebody sends again by hand: before all that waits, however much that is. A range
+// of them stands in line.
+const dueAtOnce = int64(0)
+
 // errNobody says that an event was never meant for anybody.
 var errNobody = fault.New(fault.Conflict, "event_without_delivery", "no endpoint was to be told of this event: name one with --endpoint")
 
@@ -125,7 +129,7 @@ func (s *Service) Redeliver(ctx context.Context, public, endpoint string) (int, 
 		if len(rows) == 0 {
 			return 0, errNobody
 		}
-		return s.redeliver(ctx, e.Account, rows)
+		return s.redeliver(ctx, e.Account, rows, dueAtOnce)
 	}
 	to, err := s.Get(ctx, endpoint)
 	if err != nil {
@@ -139,13 +143,13 @@ func (s *Service) Redeliver(ctx context.Context, public, endpoint string) (int, 
 	}
 	one := row{key: key{e.Account, e.ID, to.ID}}
 	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-		tx.Queue(ctx, insertRedelivery, int64(one.account), one.event, one.endpoint, int64(to.lane()), s.Clock.Now().UnixMicro())
+		tx.Queue(ctx, insertRedelivery, int64(one.account), one.event, one.endpoint, int64(to.lane()), dueAtOnce)
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	return s.redeliver(ctx, e.Account, []row{one})
+	return s.redeliver(ctx, e.Account, []row{one}, dueAtOnce)
 }
 
 // Range says which events are sent again.
@@ -182,7 +186,7 @@ func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range)
 				return r.Failed && !failed
 			})...)
 		}
-		n, err := s.redeliver(ctx, owner, rows)
+		n, err := s.redeliver(ctx, owner, rows, s.Clock.Now().UnixMicro())
 		count += n
 		if err != nil {
 			return count, err
@@ -190,8 +194,8 @@ func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range)
 	}
 }
 
-// redeliver makes deliveries due now, those of active endpoints. Their attempts are counted on.
-func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row) (count int, err error) {
+// redeliver makes deliveries due, those of active endpoints. Their attempts are counted on.
+func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row, due int64) (count int, err error) {
 	lanes := map[id.ID]*Endpoint{}
 	for _, d := range rows {
 		if lanes[d.endpoint] == nil {
@@ -202,7 +206,6 @@ func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row) (
 			lanes[d.endpoint] = e
 		}
 	}
-	now := s.Clock.Now().UnixMicro()
 	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		count = 0
 		for _, d := range rows {
@@ -210,7 +213,7 @@ func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row) (
 			if e.Status != Active {
 				continue
 			}
-			n, err := tx.Exec(ctx, redeliver, now, int64(e.lane()), int64(owner), d.event, d.endpoint)
+			n, err := tx.Exec(ctx, redeliver, due, int64(e.lane()), int64(owner), d.event, d.endpoint)
 			if err != nil {
 				return err
 			}

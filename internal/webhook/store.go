@@ -89,7 +89,7 @@ VALUES ($1, $2, $3, $4, 'waiting', 0, $5) ON CONFLICT (account_id, event_id, end
 	pruneAttempts     = `DELETE FROM delivery_attempt WHERE account_id = $1 AND event_id > $2 AND event_id <= $3 AND event_id NOT` + isKept
 	pruneDeliveries   = `DELETE FROM delivery WHERE account_id = $1 AND event_id > $2 AND event_id <= $3 AND state IN ('delivered', 'cancelled') AND event_id NOT` + isKept
 	findParked        = `SELECT account_id, event_id FROM delivery WHERE state = 'parked' LIMIT $1`
-	findOldestWaiting = `SELECT due_at FROM delivery WHERE lane = $1 AND state = 'waiting' AND owner IS NULL ORDER BY due_at LIMIT 1`
+	findOldestWaiting = `SELECT due_at FROM delivery WHERE lane = $1 AND state = 'waiting' AND owner IS NULL AND due_at > 0 ORDER BY due_at LIMIT 1`
 
 	selectSealKey = `SELECT content FROM seal_key WHERE name = 'default'`
 	insertSealKey = `INSERT INTO seal_key (name, content) VALUES ('default', $1) ON CONFLICT (name) DO NOTHING`
