@@ -14,6 +14,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
@@ -577,4 +578,19 @@ type searches struct {
 func (s *searches) FindPayout(_ context.Context, asked chain.Search) (chain.Payout, error) {
 	*s.last = asked
 	return chain.Payout{}, &chain.Error{Class: chain.Protocol, Message: "the list was too long to be read to its end"}
+}
+
+// Whoever lacks the money is told so, also while the provider cannot be asked for its minimum.
+func TestShortWhileAway(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		a := n.holder(100_000000)
+		n.fault("minimum", "http_500", 2)
+		for amount, want := range map[money.USDT]string{2000_000000: "insufficient_balance", 50_000000: "minimum_unavailable"} {
+			got := told(n.Create(t.Context(), request(a, amount.String(), amount)))
+			if !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %s", amount, got)
+			}
+		}
+	})
 }

@@ -104,11 +104,11 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	}
 	asking, cancel := context.WithTimeout(ctx, creationTimeMax)
 	defer cancel()
+	f := feeOf(settings.CryptoOutFee, r.Coin, r.Amount)
 	worth, err := s.appraise(asking, r)
 	if err != nil {
-		return Withdrawal{}, err
+		return Withdrawal{}, s.refuse(ctx, r, f, err)
 	}
-	f := feeOf(settings.CryptoOutFee, r.Coin, r.Amount)
 	w := Withdrawal{
 		Account: r.Account.ID, ExternalID: r.ExternalID, Status: Processing, Currency: r.Coin.Code, Address: r.Address, ExtraID: r.ExtraID,
 		Amount: r.Amount, Fee: f.whole, ConversionFee: f.conversion, Coins: worth.Coins, Provider: s.Provider.Name(), Sends: 1,
@@ -140,6 +140,19 @@ var (
 	errInsufficient = fault.New(fault.Unprocessable, "insufficient_balance", "the USDT balance does not cover the amount and its fee")
 	errUnwritten    = fault.New(fault.Unavailable, "", "it is not known whether the withdrawal was stored: repeat the same request")
 )
+
+// refuse says why a withdrawal cannot be made. That the provider cannot be asked comes last: whoever lacks the money is told
+// that, and need not come again.
+func (s *Service) refuse(ctx context.Context, r *Request, f fee, cause error) error {
+	if fault.As(cause).Kind == fault.Unprocessable {
+		return cause
+	}
+	b, err := ledger.Balances(ctx, s.DB, r.Account.ID, money.CurrencyUSDT)
+	if err == nil && b.Available < int64(r.Amount+f.whole) {
+		return errInsufficient
+	}
+	return cause
+}
 
 // hold stores the withdrawal with its money held, before anybody is asked to send it: the next moment may be our last.
 func (s *Service) hold(ctx context.Context, w *Withdrawal, claim idempotency.Claim) error {
