@@ -174,12 +174,12 @@ func answer[T any](
 		return decision[T]{outcome: Created}, nil
 	}
 	if req.Any != "" && !held.externalIDBusy {
-		_, err := sqldb.One(ctx, e.db, sqldb.Scalar[int64], req.Any, int64(req.Account), req.Key, req.ExternalID, req.Route)
+		found, err := e.db.Any(ctx, req.Any, int64(req.Account), req.Key, req.ExternalID, req.Route)
 		switch {
-		case errors.Is(err, sqldb.ErrNoRows):
-			return decision[T]{outcome: Created}, nil
 		case err != nil:
 			return decision[T]{}, err
+		case !found:
+			return decision[T]{outcome: Created}, nil
 		}
 	}
 	found, err := look(ctx)
