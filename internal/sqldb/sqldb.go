@@ -37,7 +37,7 @@ var (
 	errRowsOpen  = errors.New("sqldb: a statement inside the scan of another")
 	errEnded     = errors.New("sqldb: the transaction has ended")
 	errText      = errors.New("sqldb: text with a NUL or not in UTF-8") // PostgreSQL refuses it, so SQLite must
-	errNoTurn    = fmt.Errorf("%w: waited too long for a turn to write", ErrUnavailable)
+	errNoTurn    = fmt.Errorf("%w: waited too long for a turn", ErrUnavailable)
 	errNoReader  = fmt.Errorf("%w: the read took too long", ErrUnavailable)
 )
 
