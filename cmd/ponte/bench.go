@@ -84,8 +84,20 @@ func (c *benchCommand) write(report *bench.Report) (err error) {
 func benchLines(report *bench.Report) []string {
 	var rows [][]string
 	for i := range report.Rows {
-		cells := report.Rows[i].Cells()
-		rows = append(rows, cells[:])
+		text := report.Rows[i].Text()
+		cells := []string{report.Rows[i].Name, report.Rows[i].Database, text.Value, "", ""}
+		for more := range max(1, len(text.Ratios), len(text.Goals)) {
+			if more > 0 {
+				cells = make([]string, len(cells)) // the first lines say what it is
+			}
+			if more < len(text.Ratios) {
+				cells[3] = text.Ratios[more]
+			}
+			if more < len(text.Goals) {
+				cells[4] = text.Goals[more]
+			}
+			rows = append(rows, cells)
+		}
 	}
 	lines := []string{strings.Join(report.Machine, "; "), "", table("MEASURED ON VALUE RATIO GOAL", rows)}
 	for _, s := range report.Skipped {

@@ -30,6 +30,7 @@ const (
 	creditors    = 32 // pgbench's clients, and as many writers of ours where they are compared with it
 	tpcbScale    = 10
 	emptyReadMax = time.Second
+	freshLengths = 6 // measurements after which a sample is too old to stand before another comparison
 )
 
 // baseline is something that Ponte is compared with. It is measured just before and just after what is compared with it,
@@ -37,7 +38,8 @@ const (
 type baseline struct {
 	name    string
 	samples []float64
-	isFresh bool // nothing was measured since the last sample
+	at      time.Time // of the last one
+	isUsed  bool      // something was compared with the last one from behind
 }
 
 // measureBaseline measures one by its name.
@@ -72,7 +74,7 @@ func (r *run) between(ctx context.Context, names []string, measure func() error)
 		around = append(around, bracket{name: name, before: b.samples[len(b.samples)-1]})
 	}
 	for _, b := range r.baselines {
-		b.isFresh = false
+		b.isUsed = true
 	}
 	if err := measure(); err != nil {
 		return nil, err
@@ -86,16 +88,16 @@ func (r *run) between(ctx context.Context, names []string, measure func() error)
 	return around, nil
 }
 
-// sample measures a baseline, unless its last sample is from just now.
+// sample measures a baseline, unless the end of the last comparison has just done so.
 func (r *run) sample(ctx context.Context, b *baseline) error {
-	if b.isFresh {
+	if !b.isUsed && len(b.samples) > 0 && r.clock.RealSince(b.at) < freshLengths*r.Length {
 		return nil
 	}
 	rate, err := r.measureBaseline(ctx, b.name)
 	if err != nil {
 		return err
 	}
-	b.samples, b.isFresh = append(b.samples, rate), true
+	b.samples, b.at, b.isUsed = append(b.samples, rate), r.clock.Real(), false
 	return nil
 }
 
@@ -147,7 +149,7 @@ func (r *run) pgbench(ctx context.Context, name string) (float64, error) {
 		return 0, err
 	}
 	if server.baseline == "" {
-		url, err := server.createDatabase(ctx, r.databaseName("baseline"))
+		url, err := r.createDatabase(ctx, server, "baseline")
 		if err != nil {
 			return 0, err
 		}

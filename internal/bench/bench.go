@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	defer os.RemoveAll(folder)
 	r := &run{Options: o, clock: clock.New(nil), folder: folder, report: Report{Machine: machine(), Seconds: o.Length.Seconds()}}
-	defer r.stopPostgres()
+	defer r.stopPostgres(context.WithoutCancel(ctx)) // also when it was interrupted
 	r.step.Total = len(chosen) * len(engines)
 	for _, s := range chosen {
 		for _, open := range engines {

@@ -49,7 +49,7 @@ type owner struct {
 // owners are asked in this order; the last takes all.
 var owners = []owner{
 	{"Ponte", "own", []string{"github.com/ponte-pay/ponte/", "main."}},
-	{"SQLite", "lite", []string{"modernc.org/"}},
+	{"SQLite", "lite", []string{"modernc.org/", "database/sql"}},
 	{"PostgreSQL driver", "pg", []string{"github.com/jackc/"}},
 	{"HTTP and network", "net", []string{"net/", "net.", "bufio.", "internal/poll.", "syscall.", "internal/runtime/syscall.", "golang.org/x/net/", "crypto/tls"}},
 	{"Go's runtime", "run", []string{"runtime.", "internal/runtime/", "sync.", "sync/", "gcWriteBarrier", "type:"}},
@@ -85,6 +85,7 @@ func Flame(content []byte, title string) ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="ui-monospace,Menlo,Consolas,monospace" font-size="10.5">`+"\n", flameWidth, height)
 	b.WriteString(flameStyle)
+	b.WriteString(background)
 	fmt.Fprintf(&b, `<text class="title" x="%d" y="22">%s</text>`+"\n", flameMargin, html.EscapeString(title))
 	x := flameMargin
 	for _, o := range owners {
@@ -100,11 +101,14 @@ func Flame(content []byte, title string) ([]byte, error) {
 
 const flameStyle = `<style>
 .title { font: 600 15px system-ui, sans-serif; fill: #1f2328 } .legend { font: 12px system-ui, sans-serif; fill: #59636e }
-rect { stroke: none } .box text { fill: #14181d; pointer-events: none }
+.ground { fill: #ffffff } .box text { fill: #14181d; pointer-events: none }
 .own { fill: #f4a259 } .lite { fill: #6cc5b0 } .pg { fill: #97a9f5 } .net { fill: #7ec8f0 } .run { fill: #b9c0c8 } .lib { fill: #e6c86e }
-@media (prefers-color-scheme: dark) { .title { fill: #f0f6fc } .legend { fill: #9198a1 } }
+@media (prefers-color-scheme: dark) { .ground { fill: #0d1117 } .title { fill: #f0f6fc } .legend { fill: #9198a1 } }
 </style>
 `
+
+// background is drawn too: a page need not be as dark as its reader's other windows.
+const background = `<rect class="ground" width="100%" height="100%" rx="6"/>` + "\n"
 
 // add puts a sample's functions on each other, from the one that called all others.
 func (f *frame) add(s *profile.Sample) {
@@ -166,7 +170,11 @@ func (x flameBox) write(b *strings.Builder, bottom int) {
 		html.EscapeString(x.name), x.share*100, class, x.x, y, x.width-0.5, flameLine-1)
 	if x.width >= flameTextMin {
 		text := shortName(x.name)
-		if room := int((x.width - 6) / flameTextWidth); len(text) > room {
+		room := int((x.width - 6) / flameTextWidth)
+		if _, function, found := strings.Cut(text, "."); found && len(text) > room {
+			text = function // its colour says where it is from
+		}
+		if len(text) > room {
 			text = text[:max(0, room-1)] + "…"
 		}
 		fmt.Fprintf(b, `<text x="%.1f" y="%d">%s</text>`, x.x+3, y+12, html.EscapeString(text))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
@@ -24,7 +25,7 @@ func (r *run) growth(ctx context.Context, e engine) error {
 	for i, rows := range []int{rowsFew, r.Rows} {
 		p := &past{rows: rows, from: r.clock.Real().Add(-pastSpan)}
 		var err error
-		p.stage, err = r.raise(ctx, e, plan{name: "growth" + fmt.Sprint(i), accounts: 1, before: func(s *stage) error {
+		p.stage, err = r.raise(ctx, e, plan{name: "growth" + strconv.Itoa(i), accounts: 1, before: func(s *stage) error {
 			r.say("%s charges with payouts and adjustments on %s", Number(float64(rows)), e.name)
 			return p.fill(ctx, s)
 		}})
@@ -86,9 +87,9 @@ func (p *past) getCharge() *call {
 	return &call{address: p.address, path: "/v1/charges/" + id.Charge.Format(p.chargeID(n)), key: p.accounts[0].key}
 }
 
-// getPage reads a page from anywhere in the past.
+// getPage reads a page from anywhere in the past but its beginning, where pages are not full.
 func (p *past) getPage(path string) *call {
-	at := p.from.Add(rand.N(pastSpan)) //nolint:gosec // a load, not a secret
+	at := p.from.Add(pastSpan/10 + rand.N(pastSpan*9/10)) //nolint:gosec // a load, not a secret
 	return &call{
 		address: p.address, path: path + "?limit=50&starting_after=" + at.Format("2006-01-02T15:04:05.000Z"), key: p.accounts[0].key,
 	}

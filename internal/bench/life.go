@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,9 +17,9 @@ import (
 )
 
 const (
-	lifeAccounts  = 16   // each with an endpoint
-	lifeTills     = 64   // that make a charge and pay it, again and again
-	livesAheadMax = 1024 // that may have begun and not ended
+	lifeAccounts  = 16  // each with an endpoint
+	lifeTills     = 64  // that make a charge and pay it, again and again
+	livesAheadMax = 512 // that may have begun and not ended
 	lifeEndMax    = time.Minute
 
 	livesWanted      = 3626 // a second: the record day of Pix, 313.3 million payments, over its 86,400 seconds
@@ -181,6 +180,17 @@ func (l *lives) finish(ctx context.Context) error {
 	return l.audit(ctx)
 }
 
+// warm waits until as many have ended as may be under way: then they end as fast as others begin.
+func (l *lives) warm(ctx context.Context) error {
+	if err := l.run.clock.Wait(ctx, min(warmMax, l.run.Length)); err != nil {
+		return err
+	}
+	if err := l.analyse(ctx); err != nil {
+		return err
+	}
+	return poll(ctx, lifeEndMax, func() bool { return l.ended.Load() >= livesAheadMax }, "hardly any life has ended")
+}
+
 // take returns how long the lives took that have ended since it was last called.
 func (l *lives) take() []time.Duration {
 	l.mu.Lock()
@@ -203,7 +213,7 @@ func (r *run) life(ctx context.Context, e engine) error {
 	around, err := r.between(ctx, []string{tpcb}, func() error {
 		r.say("whole lives on %s", e.name)
 		return l.during(ctx, 0, func(ctx context.Context) error {
-			if err := errors.Join(r.clock.Wait(ctx, min(warmMax, r.Length)), l.analyse(ctx)); err != nil {
+			if err := l.warm(ctx); err != nil {
 				return err
 			}
 			l.take()

@@ -15,7 +15,10 @@ import (
 	"time"
 )
 
-const answerBufferBytes = 16 << 10
+const (
+	answerBufferBytes = 16 << 10
+	paceHeadStart     = 50 * time.Millisecond // in which all connections are made before an even pace begins
+)
 
 // traffic is what a load generator sends.
 type traffic struct {
@@ -54,7 +57,7 @@ func (r *run) hammer(ctx context.Context, limit time.Duration, t *traffic) (flow
 				if t.perSecond == 0 {
 					return r.clock.Real(), nil
 				}
-				due := started.Add(time.Duration(float64(sent.Add(1)) / t.perSecond * float64(time.Second)))
+				due := started.Add(paceHeadStart + time.Duration(float64(sent.Add(1))/t.perSecond*float64(time.Second)))
 				if wait := -r.clock.RealSince(due); wait > 0 {
 					return due, r.clock.Wait(ctx, wait)
 				}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -43,37 +44,53 @@ func (r *run) postgres(ctx context.Context) (*PostgresServer, error) {
 	if r.server != nil || r.noServer != nil {
 		return r.server, r.noServer
 	}
+	r.server, r.noServer = r.findServer(ctx)
+	if r.noServer == nil {
+		version, err := command(ctx, r.server.tool("psql"), "-At", "-c", "SHOW server_version", r.server.URL)
+		if err != nil {
+			return nil, err
+		}
+		r.report.Machine = append(r.report.Machine, "PostgreSQL "+string(bytes.TrimSpace(version)))
+	}
+	return r.server, r.noServer
+}
+
+// findServer starts a server, or looks for the tools to use somebody's.
+func (r *run) findServer(ctx context.Context) (*PostgresServer, error) {
 	if r.Postgres == "" {
-		r.server, r.noServer = StartPostgres(ctx, r.path("postgres"))
-		return r.server, r.noServer
+		return StartPostgres(ctx, r.path("postgres"))
 	}
 	server := &PostgresServer{URL: r.Postgres}
 	server.bin, _ = findPostgres() // without one, the tools may still be in PATH
 	for _, name := range []string{"psql", "pgbench"} {
 		if _, err := exec.LookPath(server.tool(name)); err != nil {
-			r.noServer = fmt.Errorf("%w: %w", errNoPostgres, err)
-			return nil, r.noServer
+			return nil, fmt.Errorf("%w: %w", errNoPostgres, err)
 		}
 	}
-	r.server = server
 	return server, nil
 }
 
-// databaseName returns a name that nobody else uses, also on somebody's server.
-func (r *run) databaseName(what string) string {
-	return fmt.Sprintf("bench_%s_%d_%d", what, os.Getpid(), r.step.Number)
+// createDatabase makes a database under a name that nobody else uses, also on somebody's server, and returns its address.
+func (r *run) createDatabase(ctx context.Context, server *PostgresServer, what string) (string, error) {
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		return "", errors.New("bench: the postgres:// address cannot be read") // err would show the password
+	}
+	name := fmt.Sprintf("bench_%s_%d_%d", what, os.Getpid(), r.step.Number)
+	u.Path = "/" + name
+	r.databases = append(r.databases, name)
+	return u.String(), server.psql(ctx, server.URL, "CREATE DATABASE "+name)
 }
 
 // stopPostgres leaves nothing behind.
-func (r *run) stopPostgres() {
+func (r *run) stopPostgres(ctx context.Context) {
 	switch {
 	case r.server == nil:
 	case r.server.process != nil:
 		_ = r.server.Stop()
 	default:
 		for _, name := range r.databases {
-			// Also when the run was interrupted.
-			_ = r.server.psql(context.Background(), r.server.URL, "DROP DATABASE IF EXISTS "+name)
+			_ = r.server.psql(ctx, r.server.URL, "DROP DATABASE IF EXISTS "+name)
 		}
 	}
 }
@@ -120,8 +137,10 @@ func (s *PostgresServer) Start(ctx context.Context, settings ...string) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"-D", s.data(), "-k", s.folder, "-p", strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1",
-		"-c", "max_connections=" + strconv.Itoa(postgresConnections), "-c", "shared_buffers=256MB"}
+	args := []string{
+		"-D", s.data(), "-k", s.folder, "-p", strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1",
+		"-c", "max_connections=" + strconv.Itoa(postgresConnections), "-c", "shared_buffers=256MB",
+	}
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
@@ -169,12 +188,7 @@ func (s *PostgresServer) Kill() error {
 	_ = s.process.Wait() // it was killed
 	// Its memory is shared: a new server refuses to start while one of them still has it.
 	return errors.Join(err, poll(context.Background(), postgresStopMax, func() bool {
-		for _, pid := range children {
-			if isAlive(pid) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(children, isAlive)
 	}, "a killed PostgreSQL still runs"))
 }
 
@@ -196,16 +210,6 @@ func (s *PostgresServer) psql(ctx context.Context, database string, statements .
 	}
 	_, err := command(ctx, s.tool("psql"), append(args, database)...)
 	return err
-}
-
-// createDatabase makes a database and returns its address.
-func (s *PostgresServer) createDatabase(ctx context.Context, name string) (string, error) {
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		return "", errors.New("bench: the postgres:// address cannot be read") // err would show the password
-	}
-	u.Path = "/" + name
-	return u.String(), s.psql(ctx, s.URL, "CREATE DATABASE "+name)
 }
 
 func command(ctx context.Context, name string, args ...string) ([]byte, error) {

@@ -103,4 +103,3 @@ func (r *run) paidCharges(ctx context.Context, s *stage) (reads []*call, err err
 	}
 	return reads, err
 }
-

@@ -102,35 +102,37 @@ func (b bracket) ratio(value float64) Ratio {
 	return Ratio{b.name, value / b.mean(), value / max(b.before, b.after), value / min(b.before, b.after)}
 }
 
-// Cells returns a row's text in the columns of a table: what, on which database, the value, its ratios, its goals.
-func (row *Row) Cells() [5]string {
-	value := Number(row.Value) + " " + row.Unit
+// Text is a row as people read it.
+type Text struct {
+	Value  string   // with its unit, and its spread if there is one
+	Ratios []string // and who worked how long for one
+	Goals  []string // with how each stands
+}
+
+// Text returns a row as people read it.
+func (row *Row) Text() (t Text) {
+	t.Value = Number(row.Value) + " " + row.Unit
 	if row.High > 0 {
-		value += fmt.Sprintf(" (%s to %s)", Number(row.Low), Number(row.High))
+		t.Value += fmt.Sprintf(" (%s to %s)", Number(row.Low), Number(row.High))
 	}
-	var ratios, goals []string
 	for _, r := range row.Ratios {
 		text := fmt.Sprintf("%.2f x %s", r.Ratio, r.Against)
 		if low, high := fmt.Sprintf("%.2f", r.Low), fmt.Sprintf("%.2f", r.High); low != high {
 			text += fmt.Sprintf(" (%s to %s)", low, high)
 		}
-		ratios = append(ratios, text)
+		t.Ratios = append(t.Ratios, text)
+	}
+	for _, p := range row.CPU {
+		t.Ratios = append(t.Ratios, fmt.Sprintf("CPU of one: %s %.0f µs", p.Who, p.Microseconds))
 	}
 	for _, g := range row.Goals {
 		verdict := ": reached"
 		if !g.Reached {
 			verdict = ": MISSED"
 		}
-		goals = append(goals, g.Text+verdict)
+		t.Goals = append(t.Goals, g.Text+verdict)
 	}
-	if len(row.CPU) > 0 {
-		var parts []string
-		for _, p := range row.CPU {
-			parts = append(parts, fmt.Sprintf("%s %.0f", p.Who, p.Microseconds))
-		}
-		ratios = append(ratios, "CPU of one in us: "+strings.Join(parts, ", "))
-	}
-	return [5]string{row.Name, row.Database, value, strings.Join(ratios, "; "), strings.Join(goals, "; ")}
+	return t
 }
 
 // Number writes a figure with as many digits as mean something, and commas.
@@ -151,9 +153,9 @@ func (r *Report) Markdown() string {
 	fmt.Fprintf(&b, "%s. %g seconds a measurement.\n\n", strings.Join(r.Machine, "; "), r.Seconds)
 	b.WriteString("| measured | on | value | ratio | goal |\n|---|---|---|---|---|\n")
 	for i := range r.Rows {
-		cells := r.Rows[i].Cells()
-		cells[4] = strings.ReplaceAll(cells[4], "MISSED", "**missed**")
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells[:], " | "))
+		text := r.Rows[i].Text()
+		goals := strings.ReplaceAll(strings.Join(text.Goals, "<br>"), "MISSED", "**missed**")
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.Rows[i].Name, r.Rows[i].Database, text.Value, strings.Join(text.Ratios, "<br>"), goals)
 	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(&b, "\nSkipped: %s\n", s)

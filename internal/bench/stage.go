@@ -47,9 +47,7 @@ func (r *run) onPostgres(ctx context.Context) (engine, error) {
 		return engine{}, err
 	}
 	fresh := func(ctx context.Context, what string) (string, error) {
-		name := r.databaseName(what)
-		r.databases = append(r.databases, name)
-		return server.createDatabase(ctx, name)
+		return r.createDatabase(ctx, server, what)
 	}
 	return engine{name: "PostgreSQL", isPostgres: true, fresh: fresh, server: server}, nil
 }
