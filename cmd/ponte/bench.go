@@ -52,6 +52,9 @@ func (c *benchCommand) Run(e *env) error {
 		Postgres: c.Postgres, Binary: binary, Flame: c.Flame, Progress: progress.step,
 	})
 	progress.end()
+	if len(report.Rows) == 0 {
+		return err
+	}
 	// What was measured before a failure took its time too.
 	return errors.Join(err, e.print(report, benchLines(&report)...), c.write(&report))
 }

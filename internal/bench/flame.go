@@ -17,7 +17,7 @@ const (
 	flameMargin    = 10
 	flameLine      = 17   // a frame's height, with a pixel between two
 	flameTop       = 58   // for title and legend
-	flameWidthMin  = 1.5  // of a frame; thinner ones are left out
+	flameWidthMin  = 2.5  // of a frame; thinner ones are left out
 	flameDepthMax  = 80   // frames above each other
 	flameTextWidth = 6.35 // of a character
 	flameTextMin   = 24   // of a frame that has room for any

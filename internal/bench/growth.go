@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -46,11 +47,11 @@ func (r *run) growth(ctx context.Context, e engine) error {
 		{"GET /v1/transactions, pages of 50", "HTTP/1.1 200", func(p *past) *call { return p.getPage("/v1/transactions") }, true},
 		{"POST /v1/charges", "HTTP/1.1 201", func(p *past) *call { return p.createCharge() }, false},
 	} {
-		var rates [2]float64
-		var p99 [2]time.Duration
+		var legs [2]leg
 		for _, i := range [legsOfGrowth]int{0, 1, 1, 0} {
 			p := sizes[i]
 			r.say("%s among %s charges on %s", one.name, Number(float64(p.rows)), e.name)
+			before := p.work()
 			result, err := r.hammer(ctx, r.Length/2, &traffic{
 				address: p.address, connections: growthConnections, want: one.want,
 				next: func(scrap []byte) []byte { return one.next(p).write(scrap) },
@@ -58,27 +59,54 @@ func (r *run) growth(ctx context.Context, e engine) error {
 			if err != nil {
 				return err
 			}
-			rates[i] += result.rate / 2
-			p99[i] = max(p99[i], result.p99)
+			if result.answers == 0 {
+				return errors.New("bench: nothing was answered: measure for longer")
+			}
+			legs[i].add(result, before, p.work())
 		}
 		few, many := Number(rowsFew), Number(float64(r.Rows))
-		r.add(e.rate("growth", fmt.Sprintf("%s, %s charges", one.name, few), rates[0]))
-		row := e.rate("growth", fmt.Sprintf("%s, %s charges", one.name, many), rates[1])
-		row.grown("the cost with "+few, rates[0]/rates[1], growthMax, rates[0]/growthMax)
+		r.add(e.rate("growth", fmt.Sprintf("%s, %s charges", one.name, few), legs[0].rate))
+		row := e.rate("growth", fmt.Sprintf("%s, %s charges", one.name, many), legs[1].rate)
+		row.grown("the time with "+few, legs[0].rate/legs[1].rate)
+		grown := legs[0].rate / legs[1].rate
+		if legs[0].cpu > 0 && legs[1].cpu > 0 { // the system tells
+			grown = legs[1].cost() / legs[0].cost()
+			row.grown("the CPU with "+few, grown)
+		}
+		row.goal(fmt.Sprintf("at most %g times", growthMax), legs[0].rate/growthMax, grown <= growthMax)
 		r.add(row)
 		if one.tellsP99 {
-			row := e.latency("growth", fmt.Sprintf("p99 of %s, %s charges", one.name, many), p99[1])
-			row.grown("that with "+few, p99[1].Seconds()/p99[0].Seconds(), pageP99Max, p99[0].Seconds()*1000*pageP99Max)
+			row := e.latency("growth", fmt.Sprintf("p99 of %s, %s charges", one.name, many), legs[1].p99)
+			grown := legs[1].p99.Seconds() / legs[0].p99.Seconds()
+			row.grown("that with "+few, grown)
+			row.goal(fmt.Sprintf("at most %g times", pageP99Max), legs[0].p99.Seconds()*1000*pageP99Max, grown <= pageP99Max)
 			r.add(row)
 		}
 	}
 	return nil
 }
 
-// grown adds how many times something is what it was, and the goal that it is not more than most.
-func (row *Row) grown(against string, times, most, value float64) {
+// leg is what was measured on one of the databases, in two turns.
+type leg struct {
+	rate    float64       // the mean
+	p99     time.Duration // the higher one
+	answers int64
+	cpu     time.Duration // of server and database together
+}
+
+func (l *leg) add(f flow, before, after work) {
+	l.rate += f.rate / (legsOfGrowth / 2)
+	l.p99 = max(l.p99, f.p99)
+	l.answers += f.answers
+	l.cpu += after.server - before.server + after.database - before.database
+}
+
+// cost is the CPU of one request.
+func (l *leg) cost() float64 { return l.cpu.Seconds() / float64(l.answers) }
+
+// grown adds how many times something is what it was.
+func (row *Row) grown(against string, times float64) {
 	row.Ratios = append(row.Ratios, Ratio{against, times, times, times})
-	row.goal(fmt.Sprintf("at most %g times", most), value, times <= most)
 }
 
 // getCharge reads any charge of the past.

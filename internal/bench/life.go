@@ -12,8 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/app"
+	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/webhook"
 )
 
 const (
@@ -51,20 +54,28 @@ func (r *run) newLives(ctx context.Context, e engine, name string) (l *lives, er
 	if l.receiver, err = newReceiver(ctx, l.receive); err != nil {
 		return nil, err
 	}
-	l.stage, err = r.raise(ctx, e, plan{name: name, accounts: lifeAccounts, before: func(s *stage) error {
-		for i, a := range s.accounts {
-			err := r.cli(ctx, "endpoint", "create", a.id.String(), "--database="+s.url, "--data="+r.folder,
-				fmt.Sprintf("--url=http://%s/%d", l.receiver.address, i), "--events="+string(event.ChargePaid))
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}})
+	l.stage, err = r.raise(ctx, e, plan{name: name, accounts: lifeAccounts, before: l.addEndpoints(ctx)})
 	if err != nil {
 		l.receiver.close()
 	}
 	return l, err
+}
+
+// addEndpoints has each account told of its paid charges, as `ponte endpoint create` does it.
+func (l *lives) addEndpoints(ctx context.Context) func(s *stage) error {
+	return func(s *stage) error {
+		core, err := app.Open(ctx, config.Store{Database: s.url, Data: l.run.folder}, app.Existing)
+		if err != nil {
+			return err
+		}
+		defer core.Close()
+		hooks, err := core.Webhooks(ctx)
+		for i := 0; i < len(s.accounts) && err == nil; i++ {
+			url := fmt.Sprintf("http://%s/%d", l.receiver.address, i)
+			_, _, err = hooks.Create(ctx, s.accounts[i].id, webhook.Endpoint{URL: url, Events: []event.Type{event.ChargePaid}})
+		}
+		return err
+	}
 }
 
 func (l *lives) close() {
@@ -92,12 +103,12 @@ func (l *lives) receive(body []byte) {
 
 // till makes charges and pays them, until closing is closed or so many have begun; 0 for no such limit.
 func (l *lives) till(ctx context.Context, closing <-chan struct{}, most int64) error {
-	shop, err := dial(ctx, l.address)
+	shop, err := l.run.dial(ctx, l.address)
 	if err != nil {
 		return err
 	}
 	defer shop.close()
-	bank, err := dial(ctx, l.bankAt)
+	bank, err := l.run.dial(ctx, l.bankAt)
 	if err != nil {
 		return err
 	}
@@ -114,7 +125,7 @@ func (l *lives) till(ctx context.Context, closing <-chan struct{}, most int64) e
 		}
 		began := l.run.clock.Real()
 		shop.scrap = l.createCharge().write(shop.scrap[:0])
-		answer, err := shop.exchange(shop.scrap, "HTTP/1.1 201", true)
+		answer, err := shop.ask(ctx, shop.scrap, "HTTP/1.1 201", true)
 		if err != nil {
 			return err
 		}
@@ -123,7 +134,7 @@ func (l *lives) till(ctx context.Context, closing <-chan struct{}, most int64) e
 		l.waiting[txid] = began
 		l.mu.Unlock()
 		bank.scrap = l.payCharge(txid).write(bank.scrap[:0])
-		if _, err := bank.exchange(bank.scrap, "HTTP/1.1 200", false); err != nil {
+		if _, err := bank.ask(ctx, bank.scrap, "HTTP/1.1 200", false); err != nil {
 			return err
 		}
 	}

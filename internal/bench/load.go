@@ -10,14 +10,19 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
 )
 
 const (
 	answerBufferBytes = 16 << 10
 	paceHeadStart     = 50 * time.Millisecond // in which all connections are made before an even pace begins
+	unavailableMax    = 10 * time.Second      // that a server may ask a caller to come again
+	comeAgainAfter    = 10 * time.Millisecond
 )
 
 // traffic is what a load generator sends.
@@ -66,7 +71,8 @@ func (r *run) hammer(ctx context.Context, limit time.Duration, t *traffic) (flow
 				answers.Add(1)
 				took[i] = append(took[i], d)
 			})
-			if err != nil && ctx.Err() == nil {
+			// A connection can notice that time is up before the context says so.
+			if err != nil && ctx.Err() == nil && r.clock.RealSince(started) < limit {
 				failures <- err
 				stop()
 			}
@@ -94,7 +100,7 @@ func percentiles(took []time.Duration) (p50, p99 time.Duration) {
 
 // send is one connection of a load: begin says when the next request begins, end is told how long it took.
 func (r *run) send(ctx context.Context, t *traffic, begin func() (time.Time, error), end func(time.Duration)) error {
-	l, err := dial(ctx, t.address)
+	l, err := r.dial(ctx, t.address)
 	if err != nil {
 		return err
 	}
@@ -109,7 +115,7 @@ func (r *run) send(ctx context.Context, t *traffic, begin func() (time.Time, err
 			return nil
 		}
 		l.scrap = request
-		body, err := l.exchange(request, t.want, t.each != nil)
+		body, err := l.ask(ctx, request, t.want, t.each != nil)
 		if err != nil {
 			return err
 		}
@@ -122,6 +128,7 @@ func (r *run) send(ctx context.Context, t *traffic, begin func() (time.Time, err
 
 // line is one connection to a server.
 type line struct {
+	clock *clock.Clock
 	conn  net.Conn
 	in    *bufio.Reader
 	scrap []byte // room for the next request
@@ -130,14 +137,14 @@ type line struct {
 }
 
 // dial connects; the connection ends with ctx.
-func dial(ctx context.Context, address string) (*line, error) {
+func (r *run) dial(ctx context.Context, address string) (*line, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	quit := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	return &line{conn: conn, in: bufio.NewReaderSize(conn, answerBufferBytes), quit: quit}, nil
+	return &line{clock: r.clock, conn: conn, in: bufio.NewReaderSize(conn, answerBufferBytes), quit: quit}, nil
 }
 
 func (l *line) close() {
@@ -145,8 +152,26 @@ func (l *line) close() {
 	_ = l.conn.Close()
 }
 
-// exchange sends a request and reads its answer, which must begin as wanted. Its body is nil unless it is needed, and good
-// until the next exchange.
+// errUnavailable is what a caller may try again.
+var errUnavailable = errors.New("bench: answered 503")
+
+// ask sends a request and reads its answer, which must begin as wanted. Its body is nil unless it is needed, and good until
+// the next question. A server that says it is not available is asked again, as any caller would: the time is the
+// server's.
+func (l *line) ask(ctx context.Context, request []byte, want string, needsBody bool) ([]byte, error) {
+	began := l.clock.Real()
+	for {
+		body, err := l.exchange(request, want, needsBody)
+		if !errors.Is(err, errUnavailable) || l.clock.RealSince(began) > unavailableMax {
+			return body, err
+		}
+		if err := l.clock.Wait(ctx, comeAgainAfter); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// exchange is ask, once.
 func (l *line) exchange(request []byte, want string, needsBody bool) ([]byte, error) {
 	if _, err := l.conn.Write(request); err != nil {
 		return nil, err
@@ -155,7 +180,7 @@ func (l *line) exchange(request []byte, want string, needsBody bool) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	isWanted := len(status) >= len(want) && status[:len(want)] == want
+	isWanted := strings.HasPrefix(status, want)
 	if isWanted && !needsBody {
 		_, err = l.in.Discard(length)
 		return nil, err
@@ -164,10 +189,14 @@ func (l *line) exchange(request []byte, want string, needsBody bool) ([]byte, er
 	if _, err := io.ReadFull(l.in, l.body); err != nil {
 		return nil, err
 	}
-	if !isWanted {
+	switch {
+	case isWanted:
+		return l.body, nil
+	case strings.HasPrefix(status, "HTTP/1.1 503"):
+		return nil, fmt.Errorf("%w: %.300s", errUnavailable, l.body)
+	default:
 		return nil, fmt.Errorf("bench: answered %s: %.300s", status, l.body)
 	}
-	return l.body, nil
 }
 
 // readHead reads the first line of a message and its headers, and returns how long its body is.

@@ -91,6 +91,31 @@ func TestHammerFailsOnARefusal(t *testing.T) {
 	}
 }
 
+// A server that is not available is asked again, with the same request, and the time counts.
+func TestHammerComesAgain(t *testing.T) {
+	t.Parallel()
+	var asked, sent atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) < 4 {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	got, err := newTestRun(t, 0).hammer(t.Context(), time.Minute, &traffic{
+		address: address, connections: 1, want: "HTTP/1.1 200",
+		next: func(scrap []byte) []byte {
+			if sent.Add(1) > 1 {
+				return nil
+			}
+			return (&call{address: address, path: "/"}).write(scrap)
+		},
+	})
+	if err != nil || got.answers != 1 || asked.Load() != 4 || got.p99 < 3*comeAgainAfter {
+		t.Errorf("%+v after %d: %v", got, asked.Load(), err)
+	}
+}
+
 func TestReceiver(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 2)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,7 +35,7 @@ func (r *run) start(ctx context.Context, name, folder string, args ...string) (*
 	if name == "serve" {
 		ready = "/readyz"
 	}
-	process := exec.CommandContext(ctx, r.Binary, line...)
+	process := r.ponte(ctx, line...)
 	process.Cancel = func() error { return process.Process.Signal(syscall.SIGTERM) }
 	var said bytes.Buffer
 	process.Stderr = &said
@@ -46,6 +47,13 @@ func (r *run) start(ctx context.Context, name, folder string, args ...string) (*
 		return nil, "", fmt.Errorf("%w: %.500s", err, said.Bytes())
 	}
 	return process, "http://" + address, nil
+}
+
+// ponte is one of ponte's commands, with nothing of the settings that the caller may have for another installation.
+func (r *run) ponte(ctx context.Context, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, r.Binary, args...)
+	c.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "PONTE_") })
+	return c
 }
 
 func stop(process *exec.Cmd) {
@@ -148,7 +156,7 @@ func cpu(pid int) (took time.Duration) {
 	return took
 }
 
-// cpuOfServer returns how long a database server has worked, with its children.
+// cpu returns how long a database server has worked, with its children.
 func (s *PostgresServer) cpu() (took time.Duration) {
 	if s.process == nil {
 		return 0
@@ -158,13 +166,4 @@ func (s *PostgresServer) cpu() (took time.Duration) {
 		took += cpu(pid)
 	}
 	return took
-}
-
-// cli runs one of ponte's commands to its end.
-func (r *run) cli(ctx context.Context, args ...string) error {
-	out, err := exec.CommandContext(ctx, r.Binary, args...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("bench: ponte %s: %w: %s", args[0], err, bytes.TrimSpace(out))
-	}
-	return nil
 }

@@ -69,24 +69,24 @@ func (r *run) read(ctx context.Context, e engine) error {
 
 // paidCharges makes charges, has them paid, and returns how each is read.
 func (r *run) paidCharges(ctx context.Context, s *stage) (reads []*call, err error) {
-	shop, err := dial(ctx, s.address)
+	shop, err := r.dial(ctx, s.address)
 	if err != nil {
 		return nil, err
 	}
 	defer shop.close()
-	bank, err := dial(ctx, s.bankAt)
+	bank, err := r.dial(ctx, s.bankAt)
 	if err != nil {
 		return nil, err
 	}
 	defer bank.close()
 	for range paidCharges {
 		create := s.createCharge()
-		answer, err := shop.exchange(create.write(nil), "HTTP/1.1 201", true)
+		answer, err := shop.ask(ctx, create.write(nil), "HTTP/1.1 201", true)
 		if err != nil {
 			return nil, err
 		}
 		reads = append(reads, &call{address: s.address, path: "/v1/charges/" + string(valueOf(answer, "id")), key: create.key})
-		if _, err := bank.exchange(s.payCharge(string(valueOf(answer, "txid"))).write(nil), "HTTP/1.1 200", false); err != nil {
+		if _, err := bank.ask(ctx, s.payCharge(string(valueOf(answer, "txid"))).write(nil), "HTTP/1.1 200", false); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +97,7 @@ func (r *run) paidCharges(ctx context.Context, s *stage) (reads []*call, err err
 	if err != nil {
 		return nil, err
 	}
-	answer, err := shop.exchange(reads[0].write(nil), "HTTP/1.1 200", true)
+	answer, err := shop.ask(ctx, reads[0].write(nil), "HTTP/1.1 200", true)
 	if err == nil && string(valueOf(answer, "status")) != "paid" {
 		err = errors.New("bench: a charge is not paid after all: " + string(answer))
 	}

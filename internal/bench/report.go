@@ -67,7 +67,7 @@ func (e *engine) latency(scenario, name string, took time.Duration) *Row {
 // against adds the ratio to what was measured around it. A ratioMin above zero is a goal.
 func (row *Row) against(around []bracket, name string, ratioMin float64) {
 	for _, b := range around {
-		if b.name == name {
+		if b.name == name && min(b.before, b.after) > 0 { // a machine that did nothing is no measure
 			row.Ratios = append(row.Ratios, b.ratio(row.Value))
 			if ratioMin > 0 {
 				row.goal(fmt.Sprintf("%g times %s", ratioMin, name), ratioMin*b.mean(), row.Value >= ratioMin*b.mean())
