@@ -10,9 +10,9 @@ import (
 
 // Sizes of a chart, in pixels.
 const (
-	chartWidth  = 960
-	chartLabels = 280 // the column of names
-	chartAxis   = 350 // where bars begin, behind the column of figures
+	chartWidth  = 1000
+	chartLabels = 345 // the column of names
+	chartAxis   = 415 // where bars begin, behind the column of figures
 	chartRight  = 20
 	chartBar    = 16
 	chartGap    = 12 // between two groups

@@ -174,6 +174,9 @@ func (x flameBox) write(b *strings.Builder, bottom int) {
 		if _, function, found := strings.Cut(text, "."); found && len(text) > room {
 			text = function // its colour says where it is from
 		}
+		if _, method, found := strings.Cut(text, ")."); found && len(text) > room {
+			text = method
+		}
 		if len(text) > room {
 			text = text[:max(0, room-1)] + "…"
 		}
