@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -517,7 +516,7 @@ func (l *life) forge(f *frame) {
 	}
 	r.Header = n.header.Clone()
 	_, _ = serve(b.server.Handler(), r, []byte(body)) // its sender does not care
-	l.plant.heard(body)
+	l.plant.forged(body)
 }
 
 // falsify makes a notification say something that did not happen.
@@ -775,5 +774,3 @@ func sortedKeys[V any](m map[string]V) []string {
 	slices.Sort(keys)
 	return keys
 }
-
-var _ = bytes.MinRead

@@ -80,7 +80,7 @@ func newLife(ctx context.Context, db *sqldb.DB, folder string, seed uint64, shap
 		locks: map[int64]*boot{}, outages: map[string]int{}, plant: &plant{},
 	}
 	l.enter(&Action{Number: -1, Of: -1, Seed: seed}) // stays below all others
-	l.clock = clock.NewStepped(func() time.Time { return l.real }, l.pass)
+	l.clock = clock.NewStepped(l.now, l.pass)
 	var err error
 	l.world, err = simulator.Open(simulator.Options{
 		Data: folder, Clock: l.clock, Random: l, SettleAfter: simulator.SettleAfterDefault, Transport: post{l},
@@ -98,6 +98,13 @@ func newLife(ctx context.Context, db *sqldb.DB, folder string, seed uint64, shap
 
 func (l *life) close() error {
 	return errors.Join(l.world.Close(), os.RemoveAll(l.folder))
+}
+
+// now tells real time. Each look at it takes a moment, so that no two things happen at the same one: which of them comes
+// first would be the database's choice.
+func (l *life) now() time.Time {
+	l.real = l.real.Add(time.Microsecond)
+	return l.real
 }
 
 // pass lets real time pass.
@@ -135,8 +142,10 @@ func (l *life) at(b *boot, point string) {
 		return
 	}
 	f.points++
-	if f.Inner != nil && f.InnerAt == f.points {
-		l.do(f.Inner)
+	if f.InnerAt == f.points {
+		for _, inner := range f.Inner {
+			l.do(inner)
+		}
 	}
 	if f.Crash == f.points {
 		l.point = point
@@ -153,9 +162,8 @@ type boot struct {
 	broken bool // its disk is full: it must be started again
 	server *app.Stepped
 
-	statement string // the first of the transaction under way
-	order     []string
-	after     []func()
+	statement string   // the first of the transaction under way that changes something
+	order     []string // balances that it has locked
 }
 
 // die ends a boot as kill -9 does: what it does from now on reaches nobody, and what only its memory held is gone.
@@ -186,7 +194,7 @@ func (l *life) start(index int) (*boot, error) {
 	skew := skews[(l.started+index)%len(skews)]
 	b := &boot{life: l, node: index}
 	db := l.db.Probed(b, l.shape.Shared)
-	c := clock.NewStepped(func() time.Time { return l.real.Add(skew) }, l.pass)
+	c := clock.NewStepped(func() time.Time { return l.now().Add(skew) }, l.pass)
 	if err := node.LoadClock(l.ctx, db, c); err != nil {
 		return nil, err
 	}

@@ -41,6 +41,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errReset
 	}
 	fault := l.faultOf(n.boot, r)
+	l.plant.send(r)
 	settle := l.watchSend(r)
 	response, err, proven := l.carry(r, body, fault)
 	if err != nil || fault != "" {
@@ -55,7 +56,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n.boot.dead {
 		return nil, errReset
 	}
-	return l.plant.response(n.boot, r, response, err)
+	return l.plant.response(r, response, err)
 }
 
 func readAll(r *http.Request) []byte {

@@ -67,10 +67,10 @@ type Action struct {
 	Of     int // the number of the action whose thing it is about; -1 for none
 	Seed   uint64
 
-	Network []Fault // of calls that nodes make meanwhile, and of notifications
-	Store   []Fault // of transactions
-	Crash   int     // at which crash point the node dies; 0 for none
-	Inner   *Action // what happens at a crash point of this one, by others; nil for nothing
+	Network []Fault   // of calls that nodes make meanwhile, and of notifications
+	Store   []Fault   // of transactions
+	Crash   int       // at which crash point the node dies; 0 for none
+	Inner   []*Action // what others do at a crash point of this one
 	InnerAt int
 }
 
@@ -99,8 +99,8 @@ func (a *Action) String() string {
 	if a.Crash > 0 {
 		fmt.Fprintf(&b, ", crash at point %d", a.Crash)
 	}
-	if a.Inner != nil {
-		fmt.Fprintf(&b, ", at point %d meanwhile [%s]", a.InnerAt, a.Inner)
+	if len(a.Inner) > 0 {
+		fmt.Fprintf(&b, ", at point %d meanwhile %v", a.InnerAt, a.Inner)
 	}
 	return b.String()
 }
@@ -217,7 +217,7 @@ func plan(seed uint64, steps int) (Shape, []*Action) {
 		total += w.weight
 	}
 	made := map[Kind][]int{}
-	draw := func(number int, inner bool) *Action {
+	draw := func(number int, isInner bool) *Action {
 		for {
 			n := r.IntN(total)
 			kind := Kind("")
@@ -238,7 +238,7 @@ func plan(seed uint64, steps int) (Shape, []*Action) {
 				}
 				a.Of = pick(r, candidates)
 			}
-			if inner && (kind == restart || kind == outage || kind == jump) {
+			if isInner && (kind == restart || kind == outage || kind == jump) {
 				continue
 			}
 			return a
@@ -248,11 +248,20 @@ func plan(seed uint64, steps int) (Shape, []*Action) {
 	for number := range steps {
 		a := draw(number, false)
 		trouble(r, a, shape)
-		if shape.Nodes > 1 && isOfNode(a.Kind) && a.Kind != restart && r.IntN(6) == 0 {
-			a.Inner, a.InnerAt = draw(innerNumbers+number, true), 1+r.IntN(8)
-			a.Inner.Node = (a.Node + 1) % shape.Nodes // a node does one thing at a time here
-			if a.Of >= 0 && r.IntN(2) == 0 {
-				a.Inner.Kind, a.Inner.Of = round, -1 // the other one may well be at the same thing
+		if shape.Nodes > 1 && isOfNode(a.Kind) && a.Kind != restart && r.IntN(5) == 0 {
+			a.InnerAt = 1 + r.IntN(8)
+			first := draw(innerNumbers+number, true)
+			a.Inner = append(a.Inner, first)
+			if r.IntN(2) == 0 { // and the other node hears of it at once, or is at the same thing
+				a.Inner = append(a.Inner,
+					&Action{Number: innerNumbers + number, Kind: worldStep, Of: -1, Seed: r.Uint64()},
+					&Action{Number: innerNumbers + number, Kind: round, Of: -1, Seed: r.Uint64()})
+			}
+			if charges := made[createCharge]; len(charges) > 0 && r.IntN(3) == 0 {
+				first.Kind, first.Of = pay, pick(r, charges)
+			}
+			for _, inner := range a.Inner {
+				inner.Node = (a.Node + 1) % shape.Nodes // a node does one thing at a time here
 			}
 		}
 		actions = append(actions, a)

@@ -1,44 +1,73 @@
 package sim
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/ponte-pay/ponte/internal/sqldb"
+)
 
 // plant is a mistake that is made on purpose, to see whether it is found. The zero plant is none: outside of the tests of
 // this package there is no other.
 type plant struct {
 	working string // the worker that is stepped
 
-	onStatement func(b *boot, sql string, args []any) (string, []any)
-	onResponse  func(b *boot, r *http.Request, response *http.Response, err error) (*http.Response, error)
-	onRequest   func(r *http.Request, body string)
-	onHeard     func(body string)
+	onBegin     func(b *boot)                                      // before a transaction
+	onStatement func(b *boot, s sqldb.Statement) []sqldb.Statement // instead of a statement
+	onEnd       func(b *boot, err error) error                     // after a transaction that nothing happened to, or that failed
+	onCommitted func(b *boot)                                      // after a transaction, if its boot still lives
+	onSend      func(r *http.Request)                              // before a call
+	onResponse  func(r *http.Request, response *http.Response, err error) (*http.Response, error)
+	onRequest   func(r *http.Request, body string) // before a caller's request
+	onForged    func(body string)                  // after a forged notification
 }
 
-// statement returns what is run instead of a statement.
-func (p *plant) statement(b *boot, sql string, args []any) (string, []any) {
-	if p.onStatement == nil {
-		return sql, args
+func (p *plant) begin(b *boot) {
+	if p.onBegin != nil {
+		p.onBegin(b)
 	}
-	return p.onStatement(b, sql, args)
 }
 
-// response returns what a node is told instead of an answer.
-func (p *plant) response(b *boot, r *http.Request, response *http.Response, err error) (*http.Response, error) {
-	if p.onResponse == nil {
-		return response, err
+func (p *plant) statement(b *boot, s sqldb.Statement) []sqldb.Statement {
+	if p.onStatement != nil {
+		return p.onStatement(b, s)
 	}
-	return p.onResponse(b, r, response, err)
+	return []sqldb.Statement{s}
 }
 
-// request changes what a caller asks.
+func (p *plant) end(b *boot, err error) error {
+	if p.onEnd != nil {
+		return p.onEnd(b, err)
+	}
+	return err
+}
+
+func (p *plant) committed(b *boot) {
+	if p.onCommitted != nil {
+		p.onCommitted(b)
+	}
+}
+
+func (p *plant) send(r *http.Request) {
+	if p.onSend != nil {
+		p.onSend(r)
+	}
+}
+
+func (p *plant) response(r *http.Request, response *http.Response, err error) (*http.Response, error) {
+	if p.onResponse != nil {
+		return p.onResponse(r, response, err)
+	}
+	return response, err
+}
+
 func (p *plant) request(r *http.Request, body string) {
 	if p.onRequest != nil {
 		p.onRequest(r, body)
 	}
 }
 
-// heard is told of forged notifications.
-func (p *plant) heard(body string) {
-	if p.onHeard != nil {
-		p.onHeard(body)
+func (p *plant) forged(body string) {
+	if p.onForged != nil {
+		p.onForged(body)
 	}
 }

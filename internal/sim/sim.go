@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/crowd"
@@ -173,10 +172,12 @@ func sortedNumbers[V any](m map[int]V) []int {
 type place struct {
 	folder   string
 	template []byte // a SQLite file with tables
+	server   string // address of a PostgreSQL; "" for SQLite
+	name     string // of the database there that all others are copied from
 }
 
 // newPlace makes a folder for lives: in memory, where the machine has such.
-func newPlace(ctx context.Context) (*place, error) {
+func newPlace(ctx context.Context, server string) (*place, error) {
 	parent := ""
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		parent = "/dev/shm"
@@ -185,7 +186,10 @@ func newPlace(ctx context.Context) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{folder: folder}
+	p := &place{folder: folder, server: server}
+	if server != "" {
+		return p, p.prepare(ctx)
+	}
 	path := filepath.Join(folder, "template.db")
 	db, err := sqldb.Open(ctx, "sqlite:"+path)
 	if err != nil {
@@ -199,10 +203,18 @@ func newPlace(ctx context.Context) (*place, error) {
 	return p, err
 }
 
-func (p *place) close() { _ = os.RemoveAll(p.folder) }
+func (p *place) close(ctx context.Context) {
+	_ = os.RemoveAll(p.folder)
+	if p.server != "" {
+		_ = p.drop(ctx, p.name)
+	}
+}
 
-// sqlite opens a new database.
-func (p *place) sqlite(ctx context.Context, name string) (*sqldb.DB, func(), error) {
+// open makes and opens a database, and returns what takes it away again.
+func (p *place) open(ctx context.Context, name string) (*sqldb.DB, func(), error) {
+	if p.server != "" {
+		return p.copied(ctx, name)
+	}
 	path := filepath.Join(p.folder, name+".db")
 	if err := os.WriteFile(path, p.template, 0o600); err != nil {
 		return nil, nil, err
@@ -221,5 +233,3 @@ func (p *place) sqlite(ctx context.Context, name string) (*sqldb.DB, func(), err
 
 // dump writes all tables, without the order that a database has.
 func (l *life) dump() (string, error) { return dumpTables(l.ctx, l.db) }
-
-var _ = strings.Join

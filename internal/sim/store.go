@@ -19,7 +19,8 @@ func (b *boot) Begin(write bool) error {
 	}
 	f := b.life.frameOf(b)
 	if write {
-		b.statement, b.order, b.after = "", nil, nil
+		b.statement, b.order = "", nil
+		b.life.plant.begin(b)
 		if f != nil {
 			f.writes++
 			b.life.at(b, fmt.Sprintf("before transaction %d", f.writes))
@@ -47,13 +48,16 @@ func (b *boot) fails(f *frame, kind string) bool {
 }
 
 // Statement shows what a boot writes to the auditor.
-func (b *boot) Statement(sql string, args []any) (string, []any) {
-	b.life.auditor.Touched(sql)
-	if b.statement == "" && !strings.HasPrefix(sql, "SELECT") {
-		b.statement = strings.Join(strings.Fields(sql)[:3], " ")
+func (b *boot) Statement(s sqldb.Statement) []sqldb.Statement {
+	run := b.life.plant.statement(b, s)
+	for _, one := range run {
+		b.life.auditor.Touched(one.SQL)
+		if b.statement == "" && !strings.HasPrefix(one.SQL, "SELECT") {
+			b.statement = strings.Join(strings.Fields(one.SQL)[:3], " ")
+		}
+		b.watchOrder(one.SQL, one.Args)
 	}
-	b.watchOrder(sql, args)
-	return b.life.plant.statement(b, sql, args)
+	return run
 }
 
 // watchOrder checks that a transaction locks balances in the one order that all have: two that did otherwise could wait for
@@ -101,18 +105,18 @@ func (b *boot) End(err error) error {
 	if b.dead {
 		return errDead
 	}
+	if err != nil {
+		return b.life.plant.end(b, err)
+	}
 	f := b.life.frameOf(b)
-	if err != nil || f == nil {
-		return err
+	if f != nil {
+		b.life.at(b, fmt.Sprintf("after COMMIT %d (%s)", f.writes, b.statement))
 	}
-	for _, do := range b.after {
-		do()
-	}
-	b.life.at(b, fmt.Sprintf("after COMMIT %d (%s)", f.writes, b.statement))
-	switch {
-	case b.dead:
+	if b.dead {
 		return errDead
-	case b.fails(f, storeLostAfter):
+	}
+	b.life.plant.committed(b)
+	if f != nil && b.fails(f, storeLostAfter) {
 		return sqldb.FailedCommit
 	}
 	return nil

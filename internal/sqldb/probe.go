@@ -11,9 +11,9 @@ import (
 type Probe interface {
 	// Begin is called before a transaction, or before a query outside of one. Its error is told instead of running it.
 	Begin(write bool) error
-	// Statement returns what is run instead of a statement of a transaction; "" runs nothing.
-	Statement(sql string, args []any) (string, []any)
-	// Commit is called before COMMIT. After an error of its own the transaction is rolled back.
+	// Statement returns what is run instead of a statement of a transaction: as a rule the same.
+	Statement(s Statement) []Statement
+	// Commit is called after the last statement. After an error of its own the transaction is rolled back.
 	Commit() error
 	// End is told how a transaction that writes has ended, and returns what is told about it.
 	End(err error) error
@@ -22,6 +22,12 @@ type Probe interface {
 	Unlock(keys []int64)
 	// Now is what the database's clock shows.
 	Now() time.Time
+}
+
+// Statement is one of a transaction.
+type Statement struct {
+	SQL  string
+	Args []any
 }
 
 // Failures that a probe can tell, each with the meaning that the same failure of a database has.
@@ -54,11 +60,13 @@ func (d *probed) write(start, ctx context.Context, tx *Tx, f func(context.Contex
 	}
 	return d.probe.End(d.driver.write(start, ctx, tx, func(ctx context.Context, tx *Tx) error {
 		tx.s = &probedSession{tx.s, d.probe}
-		if err := f(ctx, tx); err != nil || tx.err != nil {
-			return err
+		err := f(ctx, tx)
+		// Whatever f met: on PostgreSQL it may not have met it yet.
+		if failed := d.probe.Commit(); failed != nil {
+			tx.err = failed
+			return failed
 		}
-		tx.err = d.probe.Commit()
-		return tx.err
+		return err
 	}))
 }
 
@@ -96,25 +104,30 @@ type probedSession struct {
 }
 
 func (s *probedSession) queue(ctx context.Context, sql string, args []any, otherwise error) error {
-	sql, args = s.probe.Statement(sql, args)
-	if sql == "" {
-		return nil
+	for _, one := range s.probe.Statement(Statement{sql, args}) {
+		if err := s.session.queue(ctx, one.SQL, one.Args, otherwise); err != nil {
+			return err
+		}
 	}
-	return s.session.queue(ctx, sql, args, otherwise)
+	return nil
 }
 
 func (s *probedSession) exec(ctx context.Context, sql string, args []any) (int64, error) {
-	sql, args = s.probe.Statement(sql, args)
-	if sql == "" {
-		return 1, nil
+	var changed int64
+	for _, one := range s.probe.Statement(Statement{sql, args}) {
+		var err error
+		if changed, err = s.session.exec(ctx, one.SQL, one.Args); err != nil {
+			return 0, err
+		}
 	}
-	return s.session.exec(ctx, sql, args)
+	return changed, nil
 }
 
 func (s *probedSession) query(ctx context.Context, sql string, args []any, each func(Row) error) error {
-	sql, args = s.probe.Statement(sql, args)
-	if sql == "" {
-		return nil
+	for _, one := range s.probe.Statement(Statement{sql, args}) {
+		if err := s.session.query(ctx, one.SQL, one.Args, each); err != nil {
+			return err
+		}
 	}
-	return s.session.query(ctx, sql, args, each)
+	return nil
 }
