@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/app"
 	"github.com/ponte-pay/ponte/internal/chain/address"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
@@ -646,41 +647,47 @@ func (l *life) cancelCharge(f *frame) {
 const stepsMax = 200
 
 // step makes one step of a worker, or as many as it takes when it is one of many.
-func (l *life) step(b *boot, name string) {
+func (l *life) step(b *boot, w app.Worker) {
+	l.plant.working = w.Name
+	for range stepsMax {
+		did, err := w.Step(l.ctx)
+		if err != nil {
+			l.note("node %d: %s: %v", b.node, w.Name, err)
+			if strings.Contains(err.Error(), "panic:") {
+				l.auditor.Fails("a node panics in " + w.Name + ": " + err.Error())
+			}
+		}
+		if !did || err != nil || !w.Crowd || b.dead {
+			break
+		}
+	}
+	l.plant.working = ""
+}
+
+// stepNamed makes a step of some workers.
+func (l *life) stepNamed(b *boot, names ...string) {
 	for _, w := range b.server.Workers() {
-		if w.Name != name {
-			continue
+		if slices.Contains(names, w.Name) {
+			l.step(b, w)
 		}
-		l.plant.working = name
-		for range stepsMax {
-			did, err := w.Step(l.ctx)
-			if err != nil {
-				l.note("node %d: %s: %v", b.node, name, err)
-				if strings.Contains(err.Error(), "panic:") {
-					l.auditor.Fails("node panics in " + name + ": " + err.Error())
-				}
-			}
-			if !did || err != nil || !w.Crowd || b.dead {
-				break
-			}
-		}
-		l.plant.working = ""
 	}
 }
 
 func (l *life) work(f *frame) {
 	b := l.boot(f)
 	workers := b.server.Workers()
-	name := workers[f.random.IntN(len(workers))].Name
-	l.note("node %d works on %s", b.node, name)
-	l.step(b, name)
+	w := workers[f.random.IntN(len(workers))]
+	l.note("node %d works on %s", b.node, w.Name)
+	l.step(b, w)
 }
 
-func (l *life) round(f *frame) {
-	b := l.boot(f)
+func (l *life) round(f *frame) { l.workAll(l.boot(f)) }
+
+// workAll makes a step of every worker.
+func (l *life) workAll(b *boot) {
 	for _, w := range b.server.Workers() {
 		if !b.dead {
-			l.step(b, w.Name)
+			l.step(b, w)
 		}
 	}
 }
@@ -728,8 +735,8 @@ func (l *life) restart(f *frame) {
 }
 
 // settle opens the accounts that a life begins with.
-func (l *life) settle(seed uint64) error {
-	l.enter(&Action{Number: -1, Of: -1, Seed: seed ^ 0x5e771e})
+func (l *life) settle() error {
+	l.enter(&Action{Number: -1, Of: -1, Seed: l.seed ^ 0x5e771e})
 	defer l.leave()
 	f := l.frame()
 	var b *boot
@@ -759,9 +766,7 @@ func (l *life) settle(seed uint64) error {
 		l.merchants = append(l.merchants, &merchant{made.ID, key})
 	}
 	for _, b := range l.boots {
-		for _, w := range b.server.Workers() {
-			l.step(b, w.Name)
-		}
+		l.workAll(b)
 	}
 	return nil
 }

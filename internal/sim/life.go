@@ -30,8 +30,9 @@ const publicURL = "https://ponte.example"
 // life is one run of the whole system: nodes, worlds, callers, receivers and an auditor, all stepped by one goroutine.
 type life struct {
 	ctx     context.Context //nolint:containedctx // of the whole life
+	seed    uint64
 	shape   Shape
-	plant   *plant
+	plant   *plant    // nil for none
 	story   io.Writer // what happens, for people; nil for nobody
 	folder  string    // of the worlds' journal
 	db      *sqldb.DB // without faults
@@ -73,27 +74,28 @@ func newFrame(a *Action) *frame {
 	return &frame{Action: a, random: rand.New(rand.NewPCG(a.Seed, 1)), bytes: rand.NewChaCha8(seed)} //nolint:gosec // a simulation is drawn from its seed
 }
 
-// newLife opens the worlds and starts the nodes on a database with tables and nothing in them.
-func newLife(ctx context.Context, db *sqldb.DB, folder string, seed uint64, shape Shape) (*life, error) {
-	l := &life{
-		ctx: ctx, shape: shape, db: db, folder: folder, real: birth, things: map[int]*thing{}, receivers: map[string]*receiver{},
-		locks: map[int64]*boot{}, outages: map[string]int{}, plant: &plant{},
+// begin opens the worlds on a database with tables and nothing in them.
+func (l *life) begin(ctx context.Context, db *sqldb.DB) error {
+	l.ctx, l.db, l.real = ctx, db, birth
+	if l.plant == nil {
+		l.plant = &plant{}
 	}
-	l.enter(&Action{Number: -1, Of: -1, Seed: seed}) // stays below all others
+	l.things, l.receivers, l.locks, l.outages = map[int]*thing{}, map[string]*receiver{}, map[int64]*boot{}, map[string]int{}
+	l.enter(&Action{Number: -1, Of: -1, Seed: l.seed}) // stays below all others
 	l.clock = clock.NewStepped(l.now, l.pass)
 	var err error
 	l.world, err = simulator.Open(simulator.Options{
-		Data: folder, Clock: l.clock, Random: l, SettleAfter: simulator.SettleAfterDefault, Transport: post{l},
+		Data: l.folder, Clock: l.clock, Random: l, SettleAfter: simulator.SettleAfterDefault, Transport: post{l},
 		Advanced: func(offset time.Duration) error { return node.StoreClock(ctx, db, l.clock, offset) },
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l.auditor = auditor.New(db, l.world.Handler(), l.clock.Now)
-	for i := range shape.Nodes {
+	for i := range l.shape.Nodes {
 		l.boots = append(l.boots, &boot{life: l, node: i, dead: true})
 	}
-	return l, nil
+	return nil
 }
 
 func (l *life) close() error {

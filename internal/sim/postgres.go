@@ -4,10 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
-	"net/url"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/ponte-pay/ponte/internal/schema"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -18,10 +14,11 @@ func (p *place) prepare(ctx context.Context) error {
 	tail := make([]byte, 6)
 	_, _ = rand.Read(tail) // never fails
 	p.name = "ponte_simulate_" + hex.EncodeToString(tail)
-	if err := p.run(ctx, `CREATE DATABASE `+p.name+` TEMPLATE template0`); err != nil {
+	address, err := sqldb.CopyPostgres(ctx, p.server, "template0", p.name)
+	if err != nil {
 		return err
 	}
-	db, err := sqldb.Open(ctx, p.address(p.name))
+	db, err := sqldb.Open(ctx, address)
 	if err != nil {
 		return err
 	}
@@ -33,10 +30,11 @@ func (p *place) prepare(ctx context.Context) error {
 // copied opens a new database.
 func (p *place) copied(ctx context.Context, name string) (*sqldb.DB, func(), error) {
 	name = p.name + "_" + name
-	if err := p.run(ctx, `CREATE DATABASE `+name+` TEMPLATE `+p.name+` STRATEGY file_copy`); err != nil {
+	address, err := sqldb.CopyPostgres(ctx, p.server, p.name, name)
+	if err != nil {
 		return nil, nil, err
 	}
-	db, err := sqldb.Open(ctx, p.address(name))
+	db, err := sqldb.Open(ctx, address)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,28 +45,5 @@ func (p *place) copied(ctx context.Context, name string) (*sqldb.DB, func(), err
 }
 
 func (p *place) drop(ctx context.Context, name string) error {
-	return p.run(ctx, `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`)
-}
-
-// address returns the address of a database of the server.
-func (p *place) address(name string) string {
-	u, err := url.Parse(p.server)
-	if err != nil {
-		return p.server // which says what is wrong with it
-	}
-	u.Path = "/" + name
-	return u.String()
-}
-
-// run runs a statement on the server itself.
-func (p *place) run(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, p.server)
-	if err != nil {
-		return fmt.Errorf("sim: PostgreSQL does not answer: %w", err)
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, sql); err != nil {
-		return fmt.Errorf("sim: %w", err)
-	}
-	return nil
+	return sqldb.DropPostgres(ctx, p.server, name)
 }

@@ -4,21 +4,49 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/crowd"
 	"github.com/ponte-pay/ponte/internal/schema"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
+// Options say which lives are lived.
+type Options struct {
+	Seed   uint64        // of the first life; the next has the next one
+	Steps  int           // of each; 0 means [StepsDefault]
+	For    time.Duration // as many lives as fit, on all cores; 0 means one
+	Server string        // address of a PostgreSQL in which databases are made for them; "" means SQLite
+	Story  io.Writer     // told all that happens in a single life; nil for nobody
+	Told   func(Report)  // told how far it has come, now and then; nil for nobody
+}
+
 // StepsDefault is how many actions a life has unless somebody says otherwise.
 const StepsDefault = 200
+
+// Report is how it went.
+type Report struct {
+	Lives     int           `json:"lives"` // that were lived to their end, or to their failure
+	Took      time.Duration `json:"-"`
+	PerMinute int           `json:"lives_per_minute"`
+	Failure   *Failure      `json:"failure"` // the first; nil for none
+}
 
 // Failure is what the auditor found in a life.
 type Failure struct {
@@ -28,62 +56,158 @@ type Failure struct {
 	Point    string   `json:"crash_point"` // where a node died last; "" for nowhere
 	Problems []string `json:"problems"`
 	Plan     []string `json:"plan"` // what it takes to have it
-	actions  []*Action
+
+	shape   Shape
+	actions []*Action
+}
+
+// toldEvery is how often somebody is told how far it has come.
+const toldEvery = 10 * time.Second
+
+// Run lives lives until one fails or time is over, and finds out what it took.
+func Run(ctx context.Context, o Options) (Report, error) {
+	if o.Steps == 0 {
+		o.Steps = StepsDefault
+	}
+	crowd.InTurn()
+	p, err := newPlace(ctx, o.Server)
+	if err != nil {
+		return Report{}, err
+	}
+	defer p.close(context.WithoutCancel(ctx))
+	r := &runner{Options: o, place: p, clock: clock.New(nil)}
+	r.began = r.clock.Real()
+	workers := runtime.NumCPU()
+	if o.For == 0 {
+		workers = 1
+	}
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() { r.work(ctx) })
+	}
+	working.Wait()
+	report := r.report()
+	if r.err == nil && report.Failure != nil {
+		r.err = r.shrink(ctx, report.Failure)
+	}
+	return report, r.err
+}
+
+// runner lives many lives.
+type runner struct {
+	Options
+	place *place
+	clock *clock.Clock
+	began time.Time
+	plant func() *plant // that every life has; nil for none
+
+	mu      sync.Mutex
+	next    uint64 // seeds that were given out
+	lives   int
+	failure *Failure
+	err     error
+	told    time.Time
+}
+
+// take returns the seed of the next life, unless there is to be none.
+func (r *runner) take(ctx context.Context) (seed uint64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	over := r.For > 0 && r.clock.RealSince(r.began) >= r.For
+	if ctx.Err() != nil || r.err != nil || r.failure != nil || over || (r.For == 0 && r.next > 0) {
+		return 0, false
+	}
+	seed = r.Seed + r.next
+	r.next++
+	return seed, true
+}
+
+func (r *runner) work(ctx context.Context) {
+	for {
+		seed, ok := r.take(ctx)
+		if !ok {
+			return
+		}
+		shape, actions := plan(seed, r.Steps)
+		failure, err := r.live(ctx, seed, shape, actions, r.Story)
+		r.mu.Lock()
+		r.lives++
+		r.err = cmp.Or(r.err, err)
+		if failure != nil && (r.failure == nil || failure.Seed < r.failure.Seed) {
+			failure.Steps = r.Steps
+			r.failure = failure
+		}
+		tell := r.Told != nil && r.clock.RealSince(r.told) >= toldEvery
+		if tell {
+			r.told = r.clock.Real()
+		}
+		r.mu.Unlock()
+		if tell {
+			r.Told(r.report())
+		}
+	}
+}
+
+func (r *runner) report() Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	took := r.clock.RealSince(r.began)
+	return Report{Lives: r.lives, Took: took, PerMinute: int(int64(r.lives) * int64(time.Minute) / max(1, int64(took))), Failure: r.failure}
+}
+
+// live lives one life on a database of its own.
+func (r *runner) live(ctx context.Context, seed uint64, shape Shape, actions []*Action, story io.Writer) (failure *Failure, err error) {
+	db, done, err := r.place.open(ctx, strconv.FormatInt(r.place.count.Add(1), 10))
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	l := life{seed: seed, shape: shape, story: story, folder: r.place.path()}
+	if r.plant != nil {
+		l.plant = r.plant()
+	}
+	failure, _, err = live(ctx, db, l, actions)
+	return failure, err
 }
 
 // live lives one life and returns what went wrong, nil for nothing, and what is left in the database.
-func live(ctx context.Context, db *sqldb.DB, folder string, seed uint64, shape Shape, actions []*Action, o liveOptions) (failure *Failure, dump string, err error) {
+func live(ctx context.Context, db *sqldb.DB, l life, actions []*Action) (failure *Failure, dump string, err error) {
 	crowd.InTurn()
-	l, err := newLife(ctx, db, folder, seed, shape)
-	if err != nil {
+	if err := l.begin(ctx, db); err != nil {
 		return nil, "", err
 	}
-	defer func() {
-		if closeErr := l.close(); err == nil {
-			err = closeErr
-		}
-	}()
-	l.story = o.story
-	if err := l.settle(seed); err != nil {
-		return nil, "", err
-	}
-	if o.plant != nil {
-		l.plant = o.plant
-	}
-	check := func(step int, look func(context.Context) ([]string, error)) (bool, error) {
-		problems, err := look(ctx)
-		if err != nil || len(problems) == 0 {
-			return false, err
-		}
-		failure = &Failure{Seed: seed, Step: step, Point: l.point, Problems: problems, actions: actions}
+	defer func() { err = errors.Join(err, l.close()) }()
+	fails := func(problems []string) *Failure {
 		for _, p := range problems {
 			l.note("PROBLEM: %s", p)
 		}
-		return true, nil
+		return &Failure{Seed: l.seed, Step: l.number, Point: l.point, Problems: problems, shape: l.shape, actions: actions}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			failure, dump, err = fails([]string{fmt.Sprintf("panic: %v\n%s", p, debug.Stack())}), "", nil
+		}
+	}()
+	if err := l.settle(); err != nil {
+		return nil, "", err
 	}
 	for _, a := range actions {
 		l.number = a.Number
 		l.do(a)
-		if found, err := check(a.Number, l.auditor.Look); found || err != nil {
-			return failure, "", err
+		if problems, err := l.auditor.Look(ctx); err != nil || len(problems) > 0 {
+			return fails(problems), "", err
 		}
+		l.number++
 	}
-	l.number = len(actions)
-	if err := l.end(func() (bool, error) { return check(l.number, l.auditor.Look) }); err != nil {
+	problems, err := l.end()
+	if err != nil {
 		return nil, "", err
 	}
-	if failure == nil {
-		if _, err := check(l.number, l.auditor.End); err != nil {
-			return nil, "", err
-		}
+	if len(problems) > 0 {
+		failure = fails(problems)
 	}
-	dump, err = l.dump()
+	dump, err = dumpTables(ctx, db)
 	return failure, dump, err
-}
-
-type liveOptions struct {
-	story io.Writer
-	plant *plant
 }
 
 // endWaits are the moves of business time at the end of a life, after each of which everything is done that is due.
@@ -92,52 +216,55 @@ var endWaits = []time.Duration{
 	time.Hour, 2 * time.Hour, 12 * time.Hour, 13 * time.Hour, time.Minute, time.Minute,
 }
 
-// deadTime is after how long of real time what a dead node had in hand is taken over, in parts in which living ones beat.
-const deadParts = 8
+const (
+	// What a dead node had in hand is taken over after twenty seconds in which a living one has watched it.
+	deadParts = 8
+	deadPart  = 4 * time.Second
 
-// end stops all faults, lets the worlds decide what is undecided, and lets time pass until nothing is left to do.
-func (l *life) end(look func() (bool, error)) error {
+	endRounds = 2 // after each wait: what one node does may be work for the other
+	endPause  = 1500 * time.Millisecond
+)
+
+// end stops all faults, lets the worlds decide what is undecided, lets time pass until nothing is left to do, and returns
+// what is wrong then.
+func (l *life) end() ([]string, error) {
 	l.note("END")
 	l.outages = map[string]int{}
-	l.enter(&Action{Number: -1, Of: -1, Seed: uint64(l.number)}) //nolint:gosec // a small number
+	l.enter(&Action{Number: -1, Of: -1, Seed: l.seed + 1})
 	defer l.leave()
 	for i := range l.boots {
 		if _, err := l.start(i); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	l.arrive(0)
 	for range deadParts {
-		l.pass(4 * time.Second)
+		l.pass(deadPart)
 		for _, b := range l.boots {
-			l.step(b, "node")
-			l.step(b, "due deliveries")
+			l.stepNamed(b, "node", "due deliveries")
 		}
 	}
-	l.decideAll()
 	for _, wait := range endWaits {
 		l.advance(wait)
 		l.decideAll()
-		for range 2 {
-			l.pass(1500 * time.Millisecond)
-			_, _ = l.world.Step(l.ctx)
+		for range endRounds {
+			l.pass(endPause)
+			l.worldStep(nil)
 			for _, b := range l.boots {
-				for _, w := range b.server.Workers() {
-					l.step(b, w.Name)
-				}
+				l.workAll(b)
 			}
 		}
-		if found, err := look(); found || err != nil {
-			return err
+		if problems, err := l.auditor.Look(l.ctx); err != nil || len(problems) > 0 {
+			return problems, err
 		}
 	}
-	return nil
+	return l.auditor.End(l.ctx)
 }
 
 // decideAll ends what only a bank or a provider can end.
 func (l *life) decideAll() {
 	random := l.frame().random
-	for _, number := range sortedNumbers(l.things) {
+	for _, number := range slices.Sorted(maps.Keys(l.things)) {
 		if t := l.things[number]; t.claim != "" {
 			l.control(http.MethodPost, "/sim/med/"+t.claim+"/"+[]string{"accept", "reject", "cancel"}[random.IntN(3)], nil)
 		}
@@ -156,24 +283,18 @@ func (l *life) decideAll() {
 	l.endPayoutOfCoins(func(p map[string]any) bool { return text(p, "status") == "FAILED" }, random)
 }
 
-func sortedNumbers[V any](m map[int]V) []int {
-	names := map[string]int{}
-	for n := range m {
-		names[fmt.Sprintf("%09d", n)] = n
-	}
-	var list []int
-	for _, name := range sortedKeys(names) {
-		list = append(list, names[name])
-	}
-	return list
-}
-
 // place is where the databases of lives are made.
 type place struct {
 	folder   string
 	template []byte // a SQLite file with tables
 	server   string // address of a PostgreSQL; "" for SQLite
 	name     string // of the database there that all others are copied from
+	count    atomic.Int64
+}
+
+// path returns a folder that nobody has.
+func (p *place) path() string {
+	return filepath.Join(p.folder, "world"+strconv.FormatInt(p.count.Add(1), 10))
 }
 
 // newPlace makes a folder for lives: in memory, where the machine has such.
@@ -230,6 +351,3 @@ func (p *place) open(ctx context.Context, name string) (*sqldb.DB, func(), error
 		}
 	}, nil
 }
-
-// dump writes all tables, without the order that a database has.
-func (l *life) dump() (string, error) { return dumpTables(l.ctx, l.db) }

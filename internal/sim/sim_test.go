@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ponte-pay/ponte/internal/clock"
 )
 
 func number(name string, otherwise int) int {
@@ -31,12 +33,11 @@ func TestMany(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := liveOptions{}
+			l := life{seed: uint64(seed), shape: shape, folder: p.path()}
 			if testing.Verbose() && count == 1 {
-				o.story = os.Stdout
+				l.story = os.Stdout
 			}
-			folder, _ := os.MkdirTemp(p.folder, "w")
-			failure, dump, err := live(t.Context(), db, folder, uint64(seed), shape, actions, o)
+			failure, dump, err := live(t.Context(), db, l, actions)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,8 +75,7 @@ func TestSearchPlanted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			folder, _ := os.MkdirTemp(p.folder, "w")
-			failure, _, err := live(t.Context(), db, folder, uint64(seed), shape, actions, liveOptions{plant: one.new()})
+			failure, _, err := live(t.Context(), db, life{seed: uint64(seed), shape: shape, folder: p.path(), plant: one.new()}, actions)
 			done()
 			if err != nil {
 				fmt.Println(one.name, seed, err)
@@ -112,11 +112,8 @@ func TestBoth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := liveOptions{}
 			file, _ := os.Create(fmt.Sprintf("/tmp/story%d", i))
-			o.story = file
-			folder, _ := os.MkdirTemp(p.folder, "w")
-			failure, dump, err := live(t.Context(), db, folder, uint64(seed), shape, actions, o)
+			failure, dump, err := live(t.Context(), db, life{seed: uint64(seed), shape: shape, folder: p.path(), story: file}, actions)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,5 +128,30 @@ func TestBoth(t *testing.T) {
 			os.WriteFile("/tmp/dump1", []byte(dumps[1]), 0o600)
 			t.Fatalf("seed %d: dumps differ", seed)
 		}
+	}
+}
+
+func TestShrinkOne(t *testing.T) {
+	p, err := newPlace(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close(t.Context())
+	r := &runner{place: p, clock: clock.New(nil), plant: failoverOnUnknown}
+	for seed := uint64(1); seed < 50; seed++ {
+		shape, actions := plan(seed, 200)
+		failure, err := r.live(t.Context(), seed, shape, actions, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failure == nil {
+			continue
+		}
+		fmt.Println(failure.Seed, failure.Step, failure.Problems)
+		if err := r.shrink(t.Context(), failure); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println(strings.Join(failure.Plan, "\n"))
+		return
 	}
 }
