@@ -666,7 +666,7 @@ func (l *life) step(b *boot, w app.Worker) {
 
 // stepNamed makes a step of some workers.
 func (l *life) stepNamed(b *boot, names ...string) {
-	for _, w := range b.server.Workers() {
+	for _, w := range b.all {
 		if slices.Contains(names, w.Name) {
 			l.step(b, w)
 		}
@@ -675,8 +675,7 @@ func (l *life) stepNamed(b *boot, names ...string) {
 
 func (l *life) work(f *frame) {
 	b := l.boot(f)
-	workers := b.server.Workers()
-	w := workers[f.random.IntN(len(workers))]
+	w := b.all[f.random.IntN(len(b.all))]
 	l.note("node %d works on %s", b.node, w.Name)
 	l.step(b, w)
 }
@@ -685,7 +684,7 @@ func (l *life) round(f *frame) { l.workAll(l.boot(f)) }
 
 // workAll makes a step of every worker.
 func (l *life) workAll(b *boot) {
-	for _, w := range b.server.Workers() {
+	for _, w := range b.all {
 		if !b.dead {
 			l.step(b, w)
 		}

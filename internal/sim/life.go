@@ -55,6 +55,7 @@ type life struct {
 	frames []*frame // what is being done, the innermost last
 	point  string   // the crash point at which a node last died
 	number int      // of the action that is under way
+	writes int      // transactions so far
 }
 
 // frame is an action under way.
@@ -163,6 +164,7 @@ type boot struct {
 	dead   bool // nothing that it does reaches anybody
 	broken bool // its disk is full: it must be started again
 	server *app.Stepped
+	all    []app.Worker // its own
 
 	statement string   // the first of the transaction under way that changes something
 	order     []string // balances that it has locked
@@ -207,9 +209,9 @@ func (l *life) start(index int) (*boot, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.server = server
+	b.server, b.all = server, server.Workers()
 	l.boots[index] = b
-	for _, w := range server.Workers() {
+	for _, w := range b.all {
 		if w.Early {
 			if _, err := w.Step(l.ctx); err != nil {
 				return nil, fmt.Errorf("sim: start node %d: %s: %w", index, w.Name, err)

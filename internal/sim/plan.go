@@ -212,6 +212,7 @@ func plan(seed uint64, steps int) (Shape, []*Action) {
 	if r.IntN(4) == 0 {
 		shape = Shape{Nodes: 1}
 	}
+	weather := []int{2, 2, 3, 5, 12}[r.IntN(5)]
 	total := 0
 	for _, w := range weights {
 		total += w.weight
@@ -247,9 +248,10 @@ func plan(seed uint64, steps int) (Shape, []*Action) {
 	actions := make([]*Action, 0, steps)
 	for number := range steps {
 		a := draw(number, false)
-		trouble(r, a, shape)
+		trouble(r, a, shape, weather)
 		if shape.Nodes > 1 && isOfNode(a.Kind) && a.Kind != restart && r.IntN(5) == 0 {
-			a.InnerAt = 1 + r.IntN(8)
+			_, _, points := reach(a.Kind)
+			a.InnerAt = 1 + r.IntN(points)
 			first := draw(innerNumbers+number, true)
 			a.Inner = append(a.Inner, first)
 			if r.IntN(2) == 0 { // and the other node hears of it at once, or is at the same thing
@@ -282,27 +284,39 @@ func pick(r *rand.Rand, list []int) int {
 	return list[r.IntN(len(list))]
 }
 
-// trouble draws what goes wrong in an action.
-func trouble(r *rand.Rand, a *Action, shape Shape) {
+// reach is how many calls, transactions and crash points an action is likely to have.
+func reach(k Kind) (calls, writes, points int) {
+	switch k {
+	case round, worldStep:
+		return 14, 8, 24
+	case createDeposit, createWithdrawal, repeatCreation:
+		return 7, 4, 14
+	}
+	return 3, 3, 6
+}
+
+// trouble draws what goes wrong in an action: in one of so many, as the weather is.
+func trouble(r *rand.Rand, a *Action, shape Shape, weather int) {
 	if a.Kind == restart || a.Kind == tick || a.Kind == jump || a.Kind == outage {
 		return
 	}
-	if r.IntN(5) == 0 {
+	calls, writes, points := reach(a.Kind)
+	if r.IntN(weather) == 0 {
 		for range 1 + r.IntN(2) {
-			a.Network = append(a.Network, Fault{1 + r.IntN(6), networkFaults[r.IntN(len(networkFaults))]})
+			a.Network = append(a.Network, Fault{1 + r.IntN(calls), networkFaults[r.IntN(len(networkFaults))]})
 		}
 	}
 	if !isOfNode(a.Kind) {
 		return
 	}
-	if r.IntN(14) == 0 {
+	if r.IntN(weather) == 0 {
 		kinds := aloneFaults
 		if shape.Shared {
 			kinds = sharedFaults
 		}
-		a.Store = append(a.Store, Fault{1 + r.IntN(4), kinds[r.IntN(len(kinds))]})
+		a.Store = append(a.Store, Fault{1 + r.IntN(writes), kinds[r.IntN(len(kinds))]})
 	}
-	if r.IntN(12) == 0 {
-		a.Crash = 1 + r.IntN(9)
+	if r.IntN(weather) == 0 {
+		a.Crash = 1 + r.IntN(points)
 	}
 }

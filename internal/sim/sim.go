@@ -248,10 +248,14 @@ func (l *life) end() ([]string, error) {
 		l.advance(wait)
 		l.decideAll()
 		for range endRounds {
+			before := l.writes
 			l.pass(endPause)
 			l.worldStep(nil)
 			for _, b := range l.boots {
 				l.workAll(b)
+			}
+			if l.writes == before {
+				break
 			}
 		}
 		if problems, err := l.auditor.Look(l.ctx); err != nil || len(problems) > 0 {

@@ -19,6 +19,7 @@ func (b *boot) Begin(write bool) error {
 	}
 	f := b.life.frameOf(b)
 	if write {
+		b.life.writes++
 		b.statement, b.order = "", nil
 		b.life.plant.begin(b)
 		if f != nil {
