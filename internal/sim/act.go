@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +17,9 @@ import (
 	"github.com/ponte-pay/ponte/internal/chain/address"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/pix"
 	"github.com/ponte-pay/ponte/internal/sim/auditor"
+	"github.com/ponte-pay/ponte/internal/simulator/chainworld"
 	"github.com/ponte-pay/ponte/internal/webhook"
 )
 
@@ -30,6 +33,7 @@ var acts = map[Kind]func(*life, *frame){
 	readThing:        (*life).readThing,
 	defend:           (*life).defend,
 	pay:              (*life).pay,
+	payNobody:        (*life).payNobody,
 	refundPayment:    (*life).refundPayment,
 	removeCharge:     (*life).removeCharge,
 	endPayout:        (*life).endPayout,
@@ -54,6 +58,7 @@ var acts = map[Kind]func(*life, *frame){
 	tick:             (*life).tick,
 	jump:             (*life).jump,
 	outage:           (*life).outage,
+	quirk:            (*life).quirk,
 	restart:          (*life).restart,
 }
 
@@ -247,6 +252,16 @@ func (l *life) newRequest(f *frame, route string, fields ...field) *request {
 	return r
 }
 
+// postback has a thing's events told to one of its owner's receivers too.
+func (l *life) postback(f *frame, r *request) {
+	for _, host := range sortedKeys(l.receivers) {
+		if at := l.receivers[host]; at.owner == r.owner && f.random.IntN(3) == 0 {
+			r.fields = append(r.fields, field{name: "postback_url", value: fmt.Sprintf("%q", at.url)})
+			return
+		}
+	}
+}
+
 func (l *life) make(f *frame, r *request) {
 	t := &thing{request: *r}
 	l.things[f.Number] = t
@@ -255,13 +270,17 @@ func (l *life) make(f *frame, r *request) {
 
 func (l *life) createCharge(f *frame) {
 	amount := centavos(f.random, 200, 30_000)
-	l.make(f, l.newRequest(f, auditor.RouteCharge, field{"amount", amount, true}, field{name: "expires_in", value: fmt.Sprint(60 + f.random.IntN(4000))}))
+	r := l.newRequest(f, auditor.RouteCharge, field{"amount", amount, true}, field{name: "expires_in", value: strconv.Itoa(60 + f.random.IntN(4000))})
+	l.postback(f, r)
+	l.make(f, r)
 }
 
 func (l *life) createPayout(f *frame) {
 	amount := centavos(f.random, 200, 40_000)
 	key := fmt.Sprintf(`"payee-%d@example.com"`, f.Number)
-	l.make(f, l.newRequest(f, auditor.RoutePayout, field{"amount", amount, true}, field{"pix_key", key, true}))
+	r := l.newRequest(f, auditor.RoutePayout, field{"amount", amount, true}, field{"pix_key", key, true})
+	l.postback(f, r)
+	l.make(f, r)
 }
 
 // Coins that can be deposited, and those that can be withdrawn with the networks of their addresses.
@@ -308,6 +327,8 @@ var readPaths = map[string]string{
 	auditor.RouteCharge: "/charges/", auditor.RoutePayout: "/payouts/", auditor.RouteDeposit: "/crypto/charges/",
 }
 
+var readLists = []string{"/balance", "/transactions", "/crypto/payouts", "/charges?limit=3", "/payouts?limit=3", "/crypto/charges?limit=3", "/med"}
+
 func (l *life) readThing(f *frame) {
 	t := l.things[f.Of]
 	if t == nil {
@@ -315,9 +336,13 @@ func (l *life) readThing(f *frame) {
 	}
 	path, ok := readPaths[t.route]
 	switch {
-	case !ok:
-		l.call(l.boot(f), t.owner, http.MethodGet, []string{"/balance", "/transactions", "/crypto/payouts"}[f.random.IntN(3)], "", "")
+	case !ok || f.random.IntN(5) == 0:
+		l.call(l.boot(f), t.owner, http.MethodGet, readLists[f.random.IntN(len(readLists))], "", "")
 		return
+	case t.id != "" && f.random.IntN(3) == 0:
+		path += t.id
+	case t.txid != "" && f.random.IntN(3) == 0:
+		path += t.txid
 	case t.external != "":
 		path += "ext:" + url.PathEscape(t.external)
 	case t.id != "":
@@ -365,6 +390,26 @@ func (l *life) pay(f *frame) {
 	l.note("%s is paid %s by %s", t.txid, amount, endToEnd)
 	l.auditor.Paid(endToEnd, t.txid, amount.String())
 	l.things[f.Number] = &thing{request: request{owner: t.owner}, endToEnd: endToEnd, amount: amount.String(), txid: t.txid}
+}
+
+// payNobody lets a payer send money that nobody asked for.
+func (l *life) payNobody(f *frame) {
+	banks := l.world.Acquirers()
+	key, err := pix.ParseKey(banks[f.random.IntN(len(banks))].Key, "")
+	if err != nil {
+		panic(err) // of the worlds' own making
+	}
+	code, err := pix.BRCode{Key: key, Name: "Ponte", City: "Recife", TxID: fmt.Sprintf("gift%d", f.Number)}.Encode()
+	if err != nil {
+		panic(err) // of our own making
+	}
+	amount := centavos(f.random, 100, 9000)
+	answer, ok := l.control(http.MethodPost, "/sim/pix/pay", map[string]any{"copy_paste": code, "amount": amount})
+	if ok {
+		endToEnd := text(answer, "end_to_end_id")
+		l.auditor.Paid(endToEnd, "", amount)
+		l.things[f.Number] = &thing{endToEnd: endToEnd, amount: amount}
+	}
 }
 
 // part draws an amount of all, or "" for the whole.
@@ -723,9 +768,14 @@ func (l *life) outage(f *frame) {
 	targets := []string{"alpha", "beta", "crypto", "alpha", "beta", "crypto", "rates"}
 	for _, host := range sortedKeys(l.receivers) {
 		name := strings.TrimSuffix(host, ".example")
-		targets = append(targets, name, "sick "+name)
+		targets = append(targets, name, "sick "+name, "hung "+name)
 	}
-	l.outages[targets[f.random.IntN(len(targets))]] = l.number + 3 + f.random.IntN(20)
+	l.outages[targets[f.random.IntN(len(targets))]] = l.number + 3 + f.random.IntN(60)
+}
+
+func (l *life) quirk(f *frame) {
+	name := chainworld.Quirks[f.random.IntN(len(chainworld.Quirks))]
+	l.control(http.MethodPost, "/sim/crypto/quirks", map[string]any{"name": name, "on": f.random.IntN(3) > 0})
 }
 
 func (l *life) restart(f *frame) {

@@ -74,6 +74,9 @@ func (l *life) faultOf(b *boot, r *http.Request) string {
 	if l.outages[target] > l.number {
 		return "refuse"
 	}
+	if l.outages["hung "+target] > l.number {
+		return "hung"
+	}
 	f := l.frameOf(b)
 	if f == nil {
 		return ""
@@ -124,6 +127,9 @@ func (l *life) carry(r *http.Request, body []byte, fault string) (response *http
 	case "lost_executed":
 		_, _ = serve(target, r, body)
 		return nil, errReset, false
+	case "hung":
+		l.pass(2 * tryTime)
+		return nil, errTimeout, false
 	case "slow":
 		_, _ = serve(target, r, body)
 		l.pass(tryTime)

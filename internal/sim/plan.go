@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -23,6 +24,7 @@ const (
 // What payers, banks and the crypto provider do.
 const (
 	pay              Kind = "pay"
+	payNobody        Kind = "pay nobody" // to a bank's key, for no charge
 	refundPayment    Kind = "refund payment"
 	removeCharge     Kind = "remove charge"
 	endPayout        Kind = "end payout"
@@ -55,6 +57,7 @@ const (
 	tick    Kind = "tick"   // real time passes
 	jump    Kind = "jump"   // business time is moved
 	outage  Kind = "outage" // of a bank, the provider or a receiver, for a while
+	quirk   Kind = "quirk"  // of the provider, switched on or off
 	restart Kind = "restart"
 )
 
@@ -150,6 +153,7 @@ var weights = []struct {
 	{readThing, 6},
 	{defend, 2},
 	{pay, 13},
+	{payNobody, 1},
 	{refundPayment, 3},
 	{removeCharge, 2},
 	{endPayout, 4},
@@ -173,7 +177,8 @@ var weights = []struct {
 	{round, 10},
 	{tick, 16},
 	{jump, 5},
-	{outage, 3},
+	{outage, 4},
+	{quirk, 2},
 	{restart, 1},
 }
 
@@ -182,12 +187,12 @@ var about = map[Kind][]Kind{
 	repeatCreation:   {createCharge, createPayout, createDeposit, createWithdrawal},
 	readThing:        {createCharge, createPayout, createDeposit, createWithdrawal},
 	pay:              {createCharge},
-	refundPayment:    {pay},
+	refundPayment:    {pay, payNobody},
 	removeCharge:     {createCharge},
 	cancelCharge:     {createCharge},
 	endPayout:        {createPayout},
 	returnPayout:     {createPayout},
-	openInfraction:   {pay},
+	openInfraction:   {pay, pay, payNobody},
 	decideInfraction: {openInfraction},
 	defend:           {openInfraction},
 	sendCoins:        {createDeposit},
@@ -259,7 +264,11 @@ func plan(seed uint64, steps int) (Shape, []*Action) {
 					&Action{Number: innerNumbers + number, Kind: worldStep, Of: -1, Seed: r.Uint64()},
 					&Action{Number: innerNumbers + number, Kind: round, Of: -1, Seed: r.Uint64()})
 			}
-			if charges := made[createCharge]; len(charges) > 0 && r.IntN(3) == 0 {
+			charges := made[createCharge]
+			switch isCreation := slices.Contains(about[repeatCreation], a.Kind); {
+			case isCreation && r.IntN(2) == 0: // its caller is impatient
+				first.Kind, first.Of = repeatCreation, number
+			case len(charges) > 0 && r.IntN(3) == 0:
 				first.Kind, first.Of = pay, pick(r, charges)
 			}
 			for _, inner := range a.Inner {
@@ -297,7 +306,7 @@ func reach(k Kind) (calls, writes, points int) {
 
 // trouble draws what goes wrong in an action: in one of so many, as the weather is.
 func trouble(r *rand.Rand, a *Action, shape Shape, weather int) {
-	if a.Kind == restart || a.Kind == tick || a.Kind == jump || a.Kind == outage {
+	if a.Kind == restart || a.Kind == tick || a.Kind == jump || a.Kind == outage || a.Kind == quirk {
 		return
 	}
 	calls, writes, points := reach(a.Kind)
