@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,7 +33,7 @@ func (c *simulateCommand) Run(e *env) error {
 	case c.Minutes < 0 || c.Minutes > simulateMinutesMax:
 		return fmt.Errorf("--minutes %d: want 1 to %d", c.Minutes, simulateMinutesMax)
 	case c.Story && c.Minutes > 0:
-		return fmt.Errorf("--story tells one life: leave --minutes away")
+		return errors.New("--story tells one life: leave --minutes away")
 	}
 	server, stop, err := c.server(e)
 	if err != nil {

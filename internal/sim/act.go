@@ -23,49 +23,11 @@ import (
 	"github.com/ponte-pay/ponte/internal/webhook"
 )
 
-// acts are what each kind of action does.
-var acts = map[Kind]func(*life, *frame){
-	createCharge:     (*life).createCharge,
-	createPayout:     (*life).createPayout,
-	createDeposit:    (*life).createDeposit,
-	createWithdrawal: (*life).createWithdrawal,
-	repeatCreation:   (*life).repeatCreation,
-	readThing:        (*life).readThing,
-	defend:           (*life).defend,
-	pay:              (*life).pay,
-	payNobody:        (*life).payNobody,
-	refundPayment:    (*life).refundPayment,
-	removeCharge:     (*life).removeCharge,
-	endPayout:        (*life).endPayout,
-	returnPayout:     (*life).returnPayout,
-	openInfraction:   (*life).openInfraction,
-	decideInfraction: (*life).decideInfraction,
-	sendCoins:        (*life).sendCoins,
-	endDeposit:       (*life).endDeposit,
-	endWithdrawal:    (*life).endWithdrawal,
-	worldStep:        (*life).worldStep,
-	forge:            (*life).forge,
-	addEndpoint:      (*life).addEndpoint,
-	changeEndpoint:   (*life).changeEndpoint,
-	redeliver:        (*life).redeliver,
-	adjust:           (*life).adjust,
-	hold:             (*life).hold,
-	release:          (*life).release,
-	setAccount:       (*life).setAccount,
-	cancelCharge:     (*life).cancelCharge,
-	work:             (*life).work,
-	round:            (*life).round,
-	tick:             (*life).tick,
-	jump:             (*life).jump,
-	outage:           (*life).outage,
-	quirk:            (*life).quirk,
-	restart:          (*life).restart,
-}
-
 // do does an action, with all that goes wrong in it.
 func (l *life) do(a *Action) {
 	l.note("%s", a)
-	if isOfNode(a.Kind) && a.Kind != restart {
+	t := a.trait()
+	if t.isOfNode && a.Kind != restart {
 		if _, err := l.start(a.Node); err != nil {
 			l.auditor.Fails("a node does not start: " + err.Error())
 			return
@@ -73,7 +35,7 @@ func (l *life) do(a *Action) {
 	}
 	l.enter(a)
 	defer l.leave()
-	acts[a.Kind](l, l.frame())
+	t.act(l, l.frame())
 }
 
 // boot returns the node that does an action.
@@ -561,7 +523,7 @@ func (l *life) forge(f *frame) {
 		return
 	}
 	r.Header = n.header.Clone()
-	_, _ = serve(b.server.Handler(), r, []byte(body)) // its sender does not care
+	deliver(b.server.Handler(), r, []byte(body)) // its sender does not care
 	l.plant.forged(body)
 }
 
@@ -743,6 +705,21 @@ var ticks = []time.Duration{
 func (l *life) tick(f *frame) {
 	l.arrive(lateMax - 13*time.Second)
 	l.pass(ticks[f.random.IntN(len(ticks))])
+}
+
+// expire lets a charge's time pass and has a node look for what has expired, while its payer may still pay.
+func (l *life) expire(f *frame) {
+	t := l.things[f.Of]
+	if t == nil || len(t.fields) < 2 {
+		return
+	}
+	seconds, err := strconv.Atoi(t.fields[1].value)
+	if by := time.Duration(seconds+1) * time.Second; err == nil && l.jumped+by <= jumpedMax {
+		l.arrive(0)
+		l.jumped += by
+		l.advance(by)
+	}
+	l.stepNamed(l.boot(f), "node", "expiry")
 }
 
 var jumps = []time.Duration{10 * time.Second, time.Minute, time.Minute, 6 * time.Minute, 11 * time.Minute, 61 * time.Minute, 5 * time.Hour}

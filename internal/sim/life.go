@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/app"
@@ -61,18 +62,23 @@ type life struct {
 // frame is an action under way.
 type frame struct {
 	*Action
-	random *rand.Rand
-	bytes  *rand.ChaCha8
-	calls  int // so far
-	writes int
-	points int
-	away   bool // the database does not answer
+	random   *rand.Rand
+	bytes    *rand.ChaCha8
+	isOfNode bool // a node does it, and things can go wrong
+	calls    int  // so far
+	writes   int
+	points   int
+	away     bool // the database does not answer
 }
 
 func newFrame(a *Action) *frame {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], a.Seed)
-	return &frame{Action: a, random: rand.New(rand.NewPCG(a.Seed, 1)), bytes: rand.NewChaCha8(seed)} //nolint:gosec // a simulation is drawn from its seed
+	t := a.trait()
+	return &frame{
+		Action: a, isOfNode: t != nil && t.isOfNode,
+		random: rand.New(rand.NewPCG(a.Seed, 1)), bytes: rand.NewChaCha8(seed), //nolint:gosec // a simulation is drawn from its seed
+	}
 }
 
 // begin opens the worlds on a database with tables and nothing in them.
@@ -122,8 +128,8 @@ func (l *life) frame() *frame   { return l.frames[len(l.frames)-1] }
 
 // frameOf returns what a boot is doing, or nil for nothing that can go wrong.
 func (l *life) frameOf(b *boot) *frame {
-	for i := len(l.frames) - 1; i >= 0; i-- {
-		if f := l.frames[i]; f.Action.Number >= 0 && isOfNode(f.Kind) && f.Node == b.node {
+	for _, f := range slices.Backward(l.frames) {
+		if f.isOfNode && f.Node == b.node {
 			return f
 		}
 	}
@@ -193,7 +199,7 @@ func (l *life) start(index int) (*boot, error) {
 	}
 	l.boots[index].die()
 	l.started++
-	l.enter(&Action{Number: -1, Of: -1, Seed: uint64(l.started)<<32 + uint64(index)}) //nolint:gosec // small numbers
+	l.enter(&Action{Number: -1, Of: -1, Seed: uint64(l.started)<<32 + uint64(index)})
 	defer l.leave()
 	skew := skews[(l.started+index)%len(skews)]
 	b := &boot{life: l, node: index}

@@ -43,7 +43,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	fault := l.faultOf(n.boot, r)
 	l.plant.send(r)
 	settle := l.watchSend(r)
-	response, err, proven := l.carry(r, body, fault)
+	response, proven, err := l.carry(r, body, fault)
 	if err != nil || fault != "" {
 		l.note("node %d: %s: %s %v", n.boot.node, call, fault, err)
 	} else {
@@ -109,35 +109,35 @@ func isRefusal(r *http.Response) bool {
 }
 
 // carry takes a request to whom it is for. proven means that it did not arrive, and that its sender can know.
-func (l *life) carry(r *http.Request, body []byte, fault string) (response *http.Response, err error, proven bool) { //nolint:revive // the error is the network's
+func (l *life) carry(r *http.Request, body []byte, fault string) (response *http.Response, proven bool, err error) {
 	trace := httptrace.ContextClientTrace(r.Context())
 	if trace != nil && trace.GetConn != nil {
 		trace.GetConn(r.URL.Host)
 	}
 	target := l.handler(r.URL.Host)
 	if target == nil || fault == "refuse" {
-		return nil, errRefused, true
+		return nil, true, errRefused
 	}
 	if trace != nil && trace.GotConn != nil {
 		trace.GotConn(httptrace.GotConnInfo{})
 	}
 	switch fault {
 	case "lost_not_executed":
-		return nil, errReset, false
+		return nil, false, errReset
 	case "lost_executed":
-		_, _ = serve(target, r, body)
-		return nil, errReset, false
+		deliver(target, r, body)
+		return nil, false, errReset
 	case "hung":
 		l.pass(2 * tryTime)
-		return nil, errTimeout, false
+		return nil, false, errTimeout
 	case "slow":
-		_, _ = serve(target, r, body)
+		deliver(target, r, body)
 		l.pass(tryTime)
-		return nil, errTimeout, false
+		return nil, false, errTimeout
 	case "late":
 		l.late = append(l.late, arrival{target, r, body, l.clock.Now()})
 		l.pass(tryTime)
-		return nil, errTimeout, false
+		return nil, false, errTimeout
 	case "http_500", "http_429", "reject", "garbage":
 		if name, _, isWorld := strings.Cut(r.URL.Host, ".simulator"); isWorld || name != r.URL.Host {
 			l.control(http.MethodPost, "/sim/faults", map[string]any{"target": name, "operation": "*", "kind": fault, "times": 1, "delay_ms": 0})
@@ -145,7 +145,7 @@ func (l *life) carry(r *http.Request, body []byte, fault string) (response *http
 		}
 	}
 	response, err = serve(target, r, body)
-	return response, err, false
+	return response, false, err
 }
 
 // serve has a handler answer a request inside of this process.
@@ -167,6 +167,13 @@ func serve(h http.Handler, r *http.Request, body []byte) (response *http.Respons
 		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
 	}, nil
+}
+
+// deliver is serve for an answer that reaches nobody.
+func deliver(h http.Handler, r *http.Request, body []byte) {
+	if response, err := serve(h, r, body); err == nil {
+		_ = response.Body.Close() // of memory
+	}
 }
 
 // writer keeps what a handler answers.
@@ -203,7 +210,7 @@ func (l *life) arrive(age time.Duration) {
 			continue
 		}
 		l.note("late: %s %s%s", one.r.Method, one.r.URL.Host, one.r.URL.Path)
-		_, _ = serve(one.to, one.r, one.body) // nobody waits for the answer
+		deliver(one.to, one.r, one.body)
 	}
 	l.late = append(rest, l.late...)
 }
@@ -244,9 +251,9 @@ func (p post) RoundTrip(r *http.Request) (*http.Response, error) {
 		l.late = append(l.late, arrival{b.server.Handler(), r, body, l.clock.Now()})
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Header: http.Header{}, Request: r}, nil
 	case fault == "duplicate":
-		_, _ = serve(b.server.Handler(), r, body)
+		deliver(b.server.Handler(), r, body)
 	case fault == "lost_executed" || fault == "slow" || fault == "http_500" || fault == "garbage":
-		_, _ = serve(b.server.Handler(), r, body)
+		deliver(b.server.Handler(), r, body)
 		return nil, errReset
 	}
 	return serve(b.server.Handler(), r, body)

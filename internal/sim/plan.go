@@ -54,6 +54,7 @@ const (
 const (
 	work    Kind = "work"   // one loop of a node
 	round   Kind = "round"  // every loop of a node
+	expiry  Kind = "expiry" // of a charge whose time passes
 	tick    Kind = "tick"   // real time passes
 	jump    Kind = "jump"   // business time is moved
 	outage  Kind = "outage" // of a bank, the provider or a receiver, for a while
@@ -90,7 +91,7 @@ func (a *Action) String() string {
 	if a.Of >= 0 {
 		fmt.Fprintf(&b, " of #%d", a.Of)
 	}
-	if isOfNode(a.Kind) {
+	if a.trait().isOfNode {
 		fmt.Fprintf(&b, " on node %d", a.Node)
 	}
 	for _, f := range a.Network {
@@ -106,16 +107,6 @@ func (a *Action) String() string {
 		fmt.Fprintf(&b, ", at point %d meanwhile %v", a.InnerAt, a.Inner)
 	}
 	return b.String()
-}
-
-// isOfNode reports whether an action is done by a node.
-func isOfNode(k Kind) bool {
-	switch k {
-	case createCharge, createPayout, createDeposit, createWithdrawal, repeatCreation, readThing, defend, addEndpoint, changeEndpoint, redeliver,
-		adjust, hold, release, setAccount, cancelCharge, work, round, restart:
-		return true
-	}
-	return false
 }
 
 // Kinds of faults on the network, as the simulators name them; the last two are ours.
@@ -140,68 +131,77 @@ var (
 	aloneFaults  = []string{storeSerialization, storeAway, storeDiskFull}
 )
 
-// weight is how often an action is drawn.
-var weights = []struct {
-	kind   Kind
-	weight int
-}{
-	{createCharge, 11},
-	{createPayout, 9},
-	{createDeposit, 5},
-	{createWithdrawal, 5},
-	{repeatCreation, 6},
-	{readThing, 6},
-	{defend, 2},
-	{pay, 13},
-	{payNobody, 1},
-	{refundPayment, 3},
-	{removeCharge, 2},
-	{endPayout, 4},
-	{returnPayout, 3},
-	{openInfraction, 4},
-	{decideInfraction, 4},
-	{sendCoins, 6},
-	{endDeposit, 3},
-	{endWithdrawal, 4},
-	{worldStep, 14},
-	{forge, 3},
-	{addEndpoint, 2},
-	{changeEndpoint, 2},
-	{redeliver, 1},
-	{adjust, 2},
-	{hold, 1},
-	{release, 1},
-	{setAccount, 2},
-	{cancelCharge, 2},
-	{work, 34},
-	{round, 10},
-	{tick, 16},
-	{jump, 5},
-	{outage, 4},
-	{quirk, 2},
-	{restart, 1},
+// trait is what there is to know of a kind.
+type trait struct {
+	kind     Kind
+	weight   int    // how often it is drawn
+	isOfNode bool   // a node does it
+	reach    reach  // how much of it can go wrong
+	about    []Kind // whose things it is about; nil for none
+	act      func(*life, *frame)
 }
 
-// about are the actions whose things an action can be about.
-var about = map[Kind][]Kind{
-	repeatCreation:   {createCharge, createPayout, createDeposit, createWithdrawal},
-	readThing:        {createCharge, createPayout, createDeposit, createWithdrawal},
-	pay:              {createCharge},
-	refundPayment:    {pay, payNobody},
-	removeCharge:     {createCharge},
-	cancelCharge:     {createCharge},
-	endPayout:        {createPayout},
-	returnPayout:     {createPayout},
-	openInfraction:   {pay, pay, payNobody},
-	decideInfraction: {openInfraction},
-	defend:           {openInfraction},
-	sendCoins:        {createDeposit},
-	endDeposit:       {createDeposit},
-	endWithdrawal:    {createWithdrawal},
-	forge:            {pay, createPayout},
-	changeEndpoint:   {addEndpoint},
-	redeliver:        {createCharge, createPayout},
-	release:          {hold},
+// reach is how many calls, transactions and crash points an action is likely to have. One without any cannot go wrong.
+type reach struct{ calls, writes, points int }
+
+var (
+	still = reach{}
+	short = reach{3, 3, 6}
+	long  = reach{7, 4, 14}
+	wide  = reach{14, 8, 24}
+)
+
+// creations are what makes something that a caller can ask for again.
+var creations = []Kind{createCharge, createPayout, createDeposit, createWithdrawal}
+
+// traits are all kinds.
+var traits = []trait{
+	{createCharge, 11, true, short, nil, (*life).createCharge},
+	{createPayout, 9, true, short, nil, (*life).createPayout},
+	{createDeposit, 5, true, long, nil, (*life).createDeposit},
+	{createWithdrawal, 5, true, long, nil, (*life).createWithdrawal},
+	{repeatCreation, 6, true, long, creations, (*life).repeatCreation},
+	{readThing, 6, true, short, creations, (*life).readThing},
+	{defend, 2, true, short, []Kind{openInfraction}, (*life).defend},
+	{pay, 13, false, short, []Kind{createCharge}, (*life).pay},
+	{payNobody, 1, false, short, nil, (*life).payNobody},
+	{refundPayment, 3, false, short, []Kind{pay, payNobody}, (*life).refundPayment},
+	{removeCharge, 2, false, short, []Kind{createCharge}, (*life).removeCharge},
+	{endPayout, 4, false, short, []Kind{createPayout}, (*life).endPayout},
+	{returnPayout, 3, false, short, []Kind{createPayout}, (*life).returnPayout},
+	{openInfraction, 4, false, short, []Kind{pay, pay, payNobody}, (*life).openInfraction},
+	{decideInfraction, 4, false, short, []Kind{openInfraction}, (*life).decideInfraction},
+	{sendCoins, 6, false, short, []Kind{createDeposit}, (*life).sendCoins},
+	{endDeposit, 3, false, short, []Kind{createDeposit}, (*life).endDeposit},
+	{endWithdrawal, 4, false, short, []Kind{createWithdrawal}, (*life).endWithdrawal},
+	{worldStep, 14, false, wide, nil, (*life).worldStep},
+	{forge, 3, false, short, []Kind{pay, createPayout}, (*life).forge},
+	{addEndpoint, 2, true, short, nil, (*life).addEndpoint},
+	{changeEndpoint, 2, true, short, []Kind{addEndpoint}, (*life).changeEndpoint},
+	{redeliver, 1, true, short, []Kind{createCharge, createPayout}, (*life).redeliver},
+	{adjust, 2, true, short, nil, (*life).adjust},
+	{hold, 1, true, short, nil, (*life).hold},
+	{release, 1, true, short, []Kind{hold}, (*life).release},
+	{setAccount, 2, true, short, nil, (*life).setAccount},
+	{cancelCharge, 2, true, short, []Kind{createCharge}, (*life).cancelCharge},
+	{work, 34, true, short, nil, (*life).work},
+	{round, 10, true, wide, nil, (*life).round},
+	{expiry, 3, true, short, []Kind{createCharge}, (*life).expire},
+	{tick, 16, false, still, nil, (*life).tick},
+	{jump, 5, false, still, nil, (*life).jump},
+	{outage, 4, false, still, nil, (*life).outage},
+	{quirk, 2, false, still, nil, (*life).quirk},
+	{restart, 1, true, still, nil, (*life).restart},
+}
+
+// trait returns what there is to know of an action's kind, or nil for one that is in no plan.
+func (a *Action) trait() *trait {
+	for i := range traits {
+		if traits[i].kind == a.Kind {
+			return &traits[i]
+		}
+	}
+	return nil
 }
 
 // Shape is how a life is run. It is drawn from its seed.
@@ -219,22 +219,17 @@ func plan(seed uint64, steps int) (Shape, []*Action) {
 	}
 	weather := []int{2, 2, 3, 5, 12}[r.IntN(5)]
 	total := 0
-	for _, w := range weights {
-		total += w.weight
+	for i := range traits {
+		total += traits[i].weight
 	}
 	made := map[Kind][]int{}
 	draw := func(number int, isInner bool) *Action {
 		for {
 			n := r.IntN(total)
-			kind := Kind("")
-			for _, w := range weights {
-				if n -= w.weight; n < 0 {
-					kind = w.kind
-					break
-				}
-			}
+			i := slices.IndexFunc(traits, func(t trait) bool { n -= t.weight; return n < 0 })
+			kind := traits[i].kind
 			a := &Action{Number: number, Kind: kind, Node: r.IntN(shape.Nodes), Of: -1, Seed: r.Uint64()}
-			if of := about[kind]; of != nil {
+			if of := traits[i].about; of != nil {
 				var candidates []int
 				for _, k := range of {
 					candidates = append(candidates, made[k]...)
@@ -254,8 +249,7 @@ func plan(seed uint64, steps int) (Shape, []*Action) {
 	for number := range steps {
 		a := draw(number, false)
 		trouble(r, a, shape, weather)
-		if shape.Nodes > 1 && isOfNode(a.Kind) && a.Kind != restart && r.IntN(5) == 0 {
-			_, _, points := reach(a.Kind)
+		if points := a.trait().reach.points; shape.Nodes > 1 && a.trait().isOfNode && points > 0 && (r.IntN(5) == 0 || a.Kind == expiry) {
 			a.InnerAt = 1 + r.IntN(points)
 			first := draw(innerNumbers+number, true)
 			a.Inner = append(a.Inner, first)
@@ -265,7 +259,9 @@ func plan(seed uint64, steps int) (Shape, []*Action) {
 					&Action{Number: innerNumbers + number, Kind: round, Of: -1, Seed: r.Uint64()})
 			}
 			charges := made[createCharge]
-			switch isCreation := slices.Contains(about[repeatCreation], a.Kind); {
+			switch isCreation := slices.Contains(creations, a.Kind); {
+			case a.Kind == expiry:
+				first.Kind, first.Of = pay, a.Of
 			case isCreation && r.IntN(2) == 0: // its caller is impatient
 				first.Kind, first.Of = repeatCreation, number
 			case len(charges) > 0 && r.IntN(3) == 0:
@@ -293,29 +289,18 @@ func pick(r *rand.Rand, list []int) int {
 	return list[r.IntN(len(list))]
 }
 
-// reach is how many calls, transactions and crash points an action is likely to have.
-func reach(k Kind) (calls, writes, points int) {
-	switch k {
-	case round, worldStep:
-		return 14, 8, 24
-	case createDeposit, createWithdrawal, repeatCreation:
-		return 7, 4, 14
-	}
-	return 3, 3, 6
-}
-
 // trouble draws what goes wrong in an action: in one of so many, as the weather is.
 func trouble(r *rand.Rand, a *Action, shape Shape, weather int) {
-	if a.Kind == restart || a.Kind == tick || a.Kind == jump || a.Kind == outage || a.Kind == quirk {
+	t := a.trait()
+	if t.reach == still {
 		return
 	}
-	calls, writes, points := reach(a.Kind)
 	if r.IntN(weather) == 0 {
 		for range 1 + r.IntN(2) {
-			a.Network = append(a.Network, Fault{1 + r.IntN(calls), networkFaults[r.IntN(len(networkFaults))]})
+			a.Network = append(a.Network, Fault{1 + r.IntN(t.reach.calls), networkFaults[r.IntN(len(networkFaults))]})
 		}
 	}
-	if !isOfNode(a.Kind) {
+	if !t.isOfNode {
 		return
 	}
 	if r.IntN(weather) == 0 {
@@ -323,9 +308,9 @@ func trouble(r *rand.Rand, a *Action, shape Shape, weather int) {
 		if shape.Shared {
 			kinds = sharedFaults
 		}
-		a.Store = append(a.Store, Fault{1 + r.IntN(writes), kinds[r.IntN(len(kinds))]})
+		a.Store = append(a.Store, Fault{1 + r.IntN(t.reach.writes), kinds[r.IntN(len(kinds))]})
 	}
 	if r.IntN(weather) == 0 {
-		a.Crash = 1 + r.IntN(points)
+		a.Crash = 1 + r.IntN(t.reach.points)
 	}
 }

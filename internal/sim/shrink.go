@@ -16,7 +16,7 @@ const (
 
 // shrink takes actions, and what goes wrong in them, out of a failure's plan for as long as it still fails alike, and
 // describes what is left.
-func (r *runner) shrink(ctx context.Context, f *Failure) error {
+func (r *runner) shrink(ctx context.Context, f *Failure) {
 	until := r.clock.Real().Add(shrinkTimeMax)
 	tries := 0
 	class := classes(f.Problems)
@@ -39,7 +39,6 @@ func (r *runner) shrink(ctx context.Context, f *Failure) error {
 	for _, a := range left {
 		f.Plan = append(f.Plan, a.String())
 	}
-	return nil
 }
 
 // shorten takes out as many actions as it can: first large parts, then single ones.

@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	working.Wait()
 	report := r.report()
 	if r.err == nil && report.Failure != nil {
-		r.err = r.shrink(ctx, report.Failure)
+		r.shrink(ctx, report.Failure)
 	}
 	return report, r.err
 }
@@ -188,18 +188,18 @@ func live(ctx context.Context, db *sqldb.DB, l life, actions []*Action) (failure
 			failure, dump, err = fails([]string{fmt.Sprintf("panic: %v\n%s", p, debug.Stack())}), "", nil
 		}
 	}()
-	if err := l.settle(); err != nil {
+	if err := l.settle(); err != nil { //nolint:contextcheck // metrics are read on a context of their own
 		return nil, "", err
 	}
 	for _, a := range actions {
 		l.number = a.Number
-		l.do(a)
+		l.do(a) //nolint:contextcheck // the same
 		if problems, err := l.auditor.Look(ctx); err != nil || len(problems) > 0 {
 			return fails(problems), "", err
 		}
 		l.number++
 	}
-	problems, err := l.end()
+	problems, err := l.end() //nolint:contextcheck // the same
 	if err != nil {
 		return nil, "", err
 	}
@@ -329,7 +329,7 @@ func newPlace(ctx context.Context, server string) (*place, error) {
 }
 
 func (p *place) close(ctx context.Context) {
-	_ = os.RemoveAll(p.folder)
+	_ = os.RemoveAll(p.folder) //nolint:gosec // a folder of our own
 	if p.server != "" {
 		_ = p.drop(ctx, p.name)
 	}
@@ -341,7 +341,7 @@ func (p *place) open(ctx context.Context, name string) (*sqldb.DB, func(), error
 		return p.copied(ctx, name)
 	}
 	path := filepath.Join(p.folder, name+".db")
-	if err := os.WriteFile(path, p.template, 0o600); err != nil {
+	if err := os.WriteFile(path, p.template, 0o600); err != nil { //nolint:gosec // in a folder of our own
 		return nil, nil, err
 	}
 	db, err := sqldb.Open(ctx, "sqlite:"+path)
@@ -351,7 +351,7 @@ func (p *place) open(ctx context.Context, name string) (*sqldb.DB, func(), error
 	return db, func() {
 		db.Close()
 		for _, suffix := range []string{"", "-wal", "-shm"} {
-			_ = os.Remove(path + suffix)
+			_ = os.Remove(path + suffix) //nolint:gosec // in a folder of our own
 		}
 	}, nil
 }

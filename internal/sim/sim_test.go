@@ -3,155 +3,163 @@ package sim
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 )
 
-func number(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
-}
+// What every change is tried with. A longer run is `ponte simulate --seed 1 --minutes 10`.
+const (
+	seedsTried    = 50
+	seedsCompared = 2   // lived on both databases, and twice on one
+	stepsTried    = 60  // of each of the first, because races and coverage cost
+	stepsCompared = 100 // of each of the second
+)
 
-func TestMany(t *testing.T) {
-	p, err := newPlace(t.Context(), "")
+// newRunner returns what lives lives, on a PostgreSQL or on SQLite.
+func newRunner(t *testing.T, server string) *runner {
+	t.Helper()
+	p, err := newPlace(t.Context(), server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close(t.Context())
-	from, count := number("SEED", 1), number("COUNT", 1)
-	kinds := map[string]int{}
-	for seed := from; seed < from+count; seed++ {
-		shape, actions := plan(uint64(seed), 200)
-		var dumps []string
-		for range 1 + number("TWICE", 0) {
-			db, done, err := p.open(t.Context(), "one")
+	t.Cleanup(func() { p.close(t.Context()) })
+	return &runner{place: p, clock: clock.New(nil)}
+}
+
+// TestSeeds lives some lives, in which the auditor finds nothing.
+func TestSeeds(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, "")
+	for seed := range uint64(seedsTried) {
+		shape, actions := plan(seed+1, stepsTried)
+		failure, err := r.live(t.Context(), seed+1, shape, actions, nil)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed+1, err)
+		}
+		if failure != nil {
+			t.Errorf("seed %d fails after #%d, %s: %s\nponte simulate --seed %d --steps %d --story", failure.Seed, failure.Step, failure.Point,
+				strings.Join(failure.Problems, "; "), failure.Seed, stepsTried)
+		}
+	}
+}
+
+// TestSameSeedIsSameLife lives the same lives twice on SQLite and once on PostgreSQL. Everything that is in the database
+// then is the same, to the last bit.
+func TestSameSeedIsSameLife(t *testing.T) {
+	t.Parallel()
+	lite, postgres := newRunner(t, ""), newRunner(t, os.Getenv(sqltest.Variable))
+	if postgres.place.server == "" {
+		t.Fatalf("%s names no PostgreSQL", sqltest.Variable)
+	}
+	for seed := uint64(1); seed <= seedsCompared; seed++ {
+		shape, actions := plan(seed, stepsCompared)
+		var first string
+		for i, r := range []*runner{lite, lite, postgres} {
+			db, done, err := r.place.open(t.Context(), fmt.Sprintf("life%d_%d", seed, i))
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := life{seed: uint64(seed), shape: shape, folder: p.path()}
-			if testing.Verbose() && count == 1 {
-				l.story = os.Stdout
-			}
-			failure, dump, err := live(t.Context(), db, l, actions)
-			if err != nil {
-				t.Fatal(err)
-			}
+			failure, dump, err := live(t.Context(), db, life{seed: seed, shape: shape, folder: r.place.path()}, actions)
 			done()
-			if failure != nil {
-				fmt.Printf("seed %d step %d: %v\n", seed, failure.Step, failure.Problems[:min(3, len(failure.Problems))])
-				kinds["failed"]++
+			if err != nil || failure != nil {
+				t.Fatalf("seed %d: %+v, %v", seed, failure, err)
 			}
-			dumps = append(dumps, dump)
+			if i == 0 {
+				first = dump
+			} else if dump != first {
+				t.Errorf("seed %d, life %d: %s", seed, i+1, firstDifference(first, dump))
+			}
 		}
-		if len(dumps) > 1 && dumps[0] != dumps[1] {
-			os.WriteFile("/tmp/dump0", []byte(dumps[0]), 0o600)
-			os.WriteFile("/tmp/dump1", []byte(dumps[1]), 0o600)
-			t.Errorf("seed %d: dumps differ", seed)
+		if strings.Count(first, "\n") < stepsCompared {
+			t.Errorf("seed %d: hardly anything happened:\n%s", seed, first)
 		}
 	}
-	fmt.Println(kinds)
 }
 
-func TestSearchPlanted(t *testing.T) {
-	p, err := newPlace(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
+func firstDifference(a, b string) string {
+	other := strings.Split(b, "\n")
+	for i, line := range strings.Split(a, "\n") {
+		if i >= len(other) || other[i] != line {
+			return fmt.Sprintf("line %d is\n%s\nand\n%s", i+1, line, other[min(i, len(other)-1)])
+		}
 	}
-	defer p.close(t.Context())
-	only := os.Getenv("PLANT")
+	return "one ends before the other"
+}
+
+// TestPlanted makes each planted mistake in the life that is known to show it.
+func TestPlanted(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, "")
 	for _, one := range planted {
-		if only != "" && !strings.Contains(one.name, only) {
-			continue
+		shape, actions := plan(one.seed, StepsDefault)
+		r.plant = one.new
+		failure, err := r.live(t.Context(), one.seed, shape, actions, nil)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", one.name, err)
+		case failure == nil:
+			t.Errorf("%s: seed %d does not find it", one.name, one.seed)
+		default:
+			t.Logf("%s: seed %d, after #%d: %s", one.name, one.seed, failure.Step, failure.Problems[0])
 		}
+	}
+}
+
+// TestPlantedTable holds the table of docs/reliability.md equal to what is planted.
+func TestPlantedTable(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range planted {
+		if line := fmt.Sprintf("| %s | %d |", one.name, one.seed); !strings.Contains(string(text), line) {
+			t.Errorf("docs/reliability.md lacks %q", line)
+		}
+	}
+}
+
+// TestSearch looks for the seeds that find what is planted. It is for who plants: PONTE_PLANT_SEEDS=500 go test -run Search.
+func TestSearch(t *testing.T) {
+	var seeds uint64
+	if _, err := fmt.Sscan(os.Getenv("PONTE_PLANT_SEEDS"), &seeds); err != nil {
+		t.Skip("takes minutes")
+	}
+	r := newRunner(t, "")
+	for _, one := range planted {
+		r.plant = one.new
 		found := false
-		for seed := 1; seed <= number("COUNT", 60); seed++ {
-			shape, actions := plan(uint64(seed), 200)
-			db, done, err := p.open(t.Context(), "one")
+		for seed := uint64(1); seed <= seeds && !found; seed++ {
+			shape, actions := plan(seed, StepsDefault)
+			failure, err := r.live(t.Context(), seed, shape, actions, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			failure, _, err := live(t.Context(), db, life{seed: uint64(seed), shape: shape, folder: p.path(), plant: one.new()}, actions)
-			done()
-			if err != nil {
-				fmt.Println(one.name, seed, err)
-				continue
-			}
-			if failure != nil {
-				fmt.Printf("%-60s seed %d step %d: %v\n", one.name, seed, failure.Step, failure.Problems[:min(2, len(failure.Problems))])
-				found = true
-				break
+			if found = failure != nil; found {
+				t.Logf("%s: seed %d, after #%d: %s", one.name, seed, failure.Step, failure.Problems[0])
 			}
 		}
 		if !found {
-			fmt.Printf("%-60s NOT FOUND\n", one.name)
+			t.Errorf("%s: not found by %d seeds", one.name, seeds)
 		}
 	}
 }
 
-func TestBoth(t *testing.T) {
-	lite, err := newPlace(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
+// TestShrink takes a failure apart until only what it takes is left.
+func TestShrink(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, "")
+	r.Steps, r.plant = StepsDefault, planted[0].new
+	shape, actions := plan(planted[0].seed, r.Steps)
+	failure, err := r.live(t.Context(), planted[0].seed, shape, actions, nil)
+	if err != nil || failure == nil {
+		t.Fatal(failure, err)
 	}
-	defer lite.close(t.Context())
-	pg, err := newPlace(t.Context(), os.Getenv("PONTE_TEST_POSTGRES"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pg.close(t.Context())
-	for seed := number("SEED", 1); seed < number("SEED", 1)+number("COUNT", 3); seed++ {
-		shape, actions := plan(uint64(seed), 200)
-		var dumps []string
-		for i, p := range []*place{lite, pg} {
-			db, done, err := p.open(t.Context(), fmt.Sprint("life", seed))
-			if err != nil {
-				t.Fatal(err)
-			}
-			file, _ := os.Create(fmt.Sprintf("/tmp/story%d", i))
-			failure, dump, err := live(t.Context(), db, life{seed: uint64(seed), shape: shape, folder: p.path(), story: file}, actions)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if failure != nil {
-				fmt.Println(seed, i, failure.Problems)
-			}
-			done()
-			dumps = append(dumps, dump)
-		}
-		if dumps[0] != dumps[1] {
-			os.WriteFile("/tmp/dump0", []byte(dumps[0]), 0o600)
-			os.WriteFile("/tmp/dump1", []byte(dumps[1]), 0o600)
-			t.Fatalf("seed %d: dumps differ", seed)
-		}
-	}
-}
-
-func TestShrinkOne(t *testing.T) {
-	p, err := newPlace(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close(t.Context())
-	r := &runner{place: p, clock: clock.New(nil), plant: failoverOnUnknown}
-	for seed := uint64(1); seed < 50; seed++ {
-		shape, actions := plan(seed, 200)
-		failure, err := r.live(t.Context(), seed, shape, actions, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if failure == nil {
-			continue
-		}
-		fmt.Println(failure.Seed, failure.Step, failure.Problems)
-		if err := r.shrink(t.Context(), failure); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Println(strings.Join(failure.Plan, "\n"))
-		return
+	r.shrink(t.Context(), failure)
+	if len(failure.Plan) == 0 || len(failure.Plan) > 10 {
+		t.Errorf("it takes %d actions: %s", len(failure.Plan), strings.Join(failure.Plan, "\n"))
 	}
 }

@@ -32,7 +32,7 @@ func (b *boot) Begin(write bool) error {
 	case b.dead:
 		return errDead
 	case f != nil && f.away, write && b.broken:
-		return sqldb.FailedDisk
+		return sqldb.ErrProbeDisk
 	}
 	return nil
 }
@@ -89,14 +89,14 @@ func (b *boot) Commit() error {
 	case f == nil:
 		return nil
 	case b.fails(f, storeSerialization), b.fails(f, storeDeadlock):
-		return sqldb.FailedSerialization
+		return sqldb.ErrProbeSerialization
 	case b.fails(f, storeLostBefore):
-		return sqldb.FailedConnection
+		return sqldb.ErrProbeConnection
 	case b.fails(f, storeLostUndone):
-		return sqldb.FailedCommit
+		return sqldb.ErrProbeCommit
 	case b.fails(f, storeDiskFull):
 		b.broken = true // only reopening the file can tell
-		return sqldb.FailedCommit
+		return sqldb.ErrProbeCommit
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func (b *boot) End(err error) error {
 	}
 	b.life.plant.committed(b)
 	if f != nil && b.fails(f, storeLostAfter) {
-		return sqldb.FailedCommit
+		return sqldb.ErrProbeCommit
 	}
 	return nil
 }

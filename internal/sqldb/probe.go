@@ -32,10 +32,10 @@ type Statement struct {
 
 // Failures that a probe can tell, each with the meaning that the same failure of a database has.
 var (
-	FailedSerialization = simulated(errTransient)     // rolled back by the server; also a deadlock
-	FailedConnection    = simulated(errAway)          // lost before COMMIT was sent
-	FailedCommit        = simulated(ErrCommitUnknown) // lost after COMMIT was sent
-	FailedDisk          = simulated(ErrUnavailable)   // nothing can be written
+	ErrProbeSerialization = simulated(errTransient)     // rolled back by the server; also a deadlock
+	ErrProbeConnection    = simulated(errAway)          // lost before COMMIT was sent
+	ErrProbeCommit        = simulated(ErrCommitUnknown) // lost after COMMIT was sent
+	ErrProbeDisk          = simulated(ErrUnavailable)   // nothing can be written
 )
 
 func simulated(meaning error) error { return fmt.Errorf("%w: simulated", meaning) }

@@ -80,9 +80,9 @@ func (a *Auditor) Look(ctx context.Context) ([]string, error) {
 }
 
 // books asks the worlds for something.
-func (a *Auditor) books(path string, into any) error {
+func (a *Auditor) books(ctx context.Context, path string, into any) error {
 	w := &answer{header: http.Header{}}
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, path, http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 	if err != nil {
 		return err
 	}

@@ -19,11 +19,11 @@ func (a *Auditor) End(ctx context.Context) ([]string, error) {
 		return found, err
 	}
 	var bank bankBooks
-	if err := a.books("/sim/pix/books", &bank); err != nil {
+	if err := a.books(ctx, "/sim/pix/books", &bank); err != nil {
 		return nil, err
 	}
 	var chain chainBooks
-	if err := a.books("/sim/crypto/books", &chain); err != nil {
+	if err := a.books(ctx, "/sim/crypto/books", &chain); err != nil {
 		return nil, err
 	}
 	a.endOfThings()
