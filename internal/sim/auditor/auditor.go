@@ -73,6 +73,9 @@ func (a *Auditor) Look(ctx context.Context) ([]string, error) {
 	a.lookAtStates(&before, changed)
 	a.lookAtEvents(changed)
 	a.lookAtAnswers(changed)
+	for _, p := range a.model.payments {
+		p.old = true
+	}
 	found := a.problems
 	a.problems = nil
 	slices.Sort(found)

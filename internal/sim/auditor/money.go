@@ -22,9 +22,6 @@ func (a *Auditor) lookAtMoney(before *tables, changed map[string]bool) {
 		a.lookAtPostings()
 		a.lookAtHeld()
 	}
-	for _, p := range a.model.payments {
-		p.old = true
-	}
 }
 
 // readd adds every book up again.
