@@ -35,6 +35,8 @@ var dialectFolders = map[string]string{
 	"internal/sqldb":         "is what hides the two databases",
 	"internal/sqldb/sqltest": "makes and drops databases for tests",
 	"internal/bench":         "writes scripts for pgbench, which speaks PostgreSQL",
+	"internal/sim":           "reads whole tables, of lives that leave few rows",
+	"internal/sim/auditor":   "the same, without an account: it audits all of them",
 }
 
 // boundedWithoutLimit are queries without LIMIT that return few rows for another reason than their key.

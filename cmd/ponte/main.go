@@ -43,6 +43,7 @@ type commands struct {
 	Audit     auditCommand     `cmd:"" help:"Add both ledgers up again and say what does not fit."`
 	Statement statementCommand `cmd:"" help:"Every movement of an account with its running balance."`
 	Doctor    doctorCommand    `cmd:"" help:"Check what the service needs to run."`
+	Simulate  simulateCommand  `cmd:"" help:"Live whole lives of the service from a seed, with all that can go wrong, under an auditor."`
 	Bench     benchCommand     `cmd:"" help:"Measure this machine: rates, and their ratios to what it can do."`
 }
 

@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,7 +160,7 @@ func openInside(ctx context.Context, core *Core, store config.Store, serve confi
 		_ = s.Close()
 		return nil, err
 	}
-	b, err := simulated(core.Clock, s.Acquirers(), s.CryptoAccount())
+	b, err := simulated(core, s.Acquirers(), s.CryptoAccount())
 	if err != nil {
 		_ = s.Close()
 		return nil, err
@@ -179,7 +181,7 @@ func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
 	if err := ask(ctx, url+"/sim/crypto/account", &crypto); err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", errNoSimulator, url, err)
 	}
-	b, err := simulated(core.Clock, accounts, crypto)
+	b, err := simulated(core, accounts, crypto)
 	if err != nil {
 		return nil, err
 	}
@@ -204,22 +206,24 @@ func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
 }
 
 // simulated reaches simulated acquirers by the same driver as real ones.
-func simulated(c *clock.Clock, accounts []simulator.Account, crypto chainworld.Account) (*Bank, error) {
+func simulated(core *Core, accounts []simulator.Account, crypto chainworld.Account) (*Bank, error) {
 	b := &Bank{Simulated: true}
 	var err error
-	if b.Chain, err = simulatedChain(c, crypto); err != nil {
+	if b.Chain, err = simulatedChain(core, crypto); err != nil {
 		return nil, err
 	}
 	var routes []acquirer.Route
 	for _, a := range accounts {
-		driver, err := efi.New(efi.Config{Name: a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key}, c)
+		driver, err := efi.New(efi.Config{
+			Name: a.Name, Host: a.BaseURL, ClientID: a.ClientID, ClientSecret: a.ClientSecret, Key: a.Key, Transport: core.network,
+		}, core.Clock)
 		if err != nil {
 			return nil, err
 		}
 		routes = append(routes, acquirer.Route{Acquirer: driver, Priority: a.Priority})
 		b.senders = append(b.senders, callback.Sender{Name: a.Name, Secret: a.ClientSecret})
 	}
-	b.Router, err = acquirer.NewRouter(c, routes...)
+	b.Router, err = acquirer.NewRouter(core.Clock, routes...)
 	return b, err
 }
 
@@ -249,7 +253,8 @@ func (b *Bank) register(base string) loop {
 	}
 	return loop{name: "webhooks", every: 5 * time.Second, step: func(ctx context.Context) (bool, error) {
 		var failed error
-		for name, path := range waiting {
+		for _, name := range slices.Sorted(maps.Keys(waiting)) {
+			path := waiting[name]
 			at, ok := b.Router.Get(name)
 			if !ok {
 				continue

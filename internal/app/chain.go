@@ -83,17 +83,17 @@ const sourcesMin = 2
 
 // simulatedChain reaches the simulated provider by the same driver as a real one. What a test switches there counts at
 // once.
-func simulatedChain(c *clock.Clock, a chainworld.Account) (*Chain, error) {
+func simulatedChain(core *Core, a chainworld.Account) (*Chain, error) {
 	provider, err := nowpayments.New(nowpayments.Config{
 		Name: chainworld.TargetCrypto, BaseURL: a.BaseURL, APIKey: a.APIKey, Email: a.Email, Password: a.Password, TOTPSecret: a.TOTPSecret,
-		IPNSecret: a.IPNSecret, Settlement: a.Settlement,
-	}, c)
+		IPNSecret: a.IPNSecret, Settlement: a.Settlement, Transport: core.network,
+	}, core.Clock)
 	if err != nil {
 		return nil, err
 	}
 	return newChain(provider, a.IPNSecret, []source.Config{
-		{Name: chainworld.SourceAwesome, Driver: "awesomeapi", BaseURL: a.RatesURL + "/" + chainworld.SourceAwesome},
-		{Name: chainworld.SourceCoinGecko, Driver: "coingecko", BaseURL: a.RatesURL + "/" + chainworld.SourceCoinGecko},
+		{Name: chainworld.SourceAwesome, Driver: "awesomeapi", BaseURL: a.RatesURL + "/" + chainworld.SourceAwesome, Transport: core.network},
+		{Name: chainworld.SourceCoinGecko, Driver: "coingecko", BaseURL: a.RatesURL + "/" + chainworld.SourceCoinGecko, Transport: core.network},
 	})
 }
 

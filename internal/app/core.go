@@ -7,8 +7,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -44,6 +46,8 @@ type Core struct {
 	Feed     *event.Feed
 
 	store   config.Store
+	random  io.Reader         // of everything that must not be guessed
+	network http.RoundTripper // replaces all connections to others; nil means those
 	ring    func(context.Context) (*seal.Ring, error)
 	release func() // lets another server have the database
 }
@@ -125,13 +129,17 @@ func open(ctx context.Context, db *sqldb.DB, how Opening) (*Core, error) {
 	if _, err := node.Skew(ctx, db, c); err != nil && how != Serving {
 		return nil, err
 	}
-	ids := id.NewGenerator(c.Now, rand.Reader)
+	return newCore(db, c, rand.Reader), nil
+}
+
+func newCore(db *sqldb.DB, c *clock.Clock, random io.Reader) *Core {
+	ids := id.NewGenerator(c.Now, random)
 	return &Core{
-		DB: db, Clock: c, IDs: ids,
+		DB: db, Clock: c, IDs: ids, random: random,
 		Ledger:   ledger.New(db, ids, c),
-		Accounts: account.New(db, c, rand.Reader),
+		Accounts: account.New(db, c, random),
 		Feed:     event.NewFeed(db),
-	}, nil
+	}
 }
 
 // SchemaVersion returns which version the database's tables have.

@@ -20,6 +20,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/api"
 	"github.com/ponte-pay/ponte/internal/callback"
+	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/idempotency"
@@ -50,6 +51,7 @@ type Server struct {
 	handler http.Handler
 	loops   []loop
 	hooks   *webhook.Service
+	charges *charge.Service
 
 	underWay atomic.Int64 // requests that were let in before draining
 }
@@ -73,6 +75,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	s.hooks = hooks
 	s.metrics.watch(hooks)
 	charges, payouts := core.charges(bank, once, hooks, log, s.metrics.heard), core.payouts(bank, once, hooks, log)
+	s.charges = charges
 	infractions := core.infractions(bank, charges, log)
 	deposits := core.deposits(bank.Chain, once, hooks, log, s.metrics.heardOfCoins)
 	withdrawals := core.withdrawals(bank.Chain, once, hooks, log)

@@ -56,12 +56,12 @@ func (c *Core) ownKey(ctx context.Context, create bool) ([]byte, error) {
 		if !create {
 			return seal.FindKey(filepath.Join(filepath.Dir(path), sealFile))
 		}
-		return seal.LoadKey(filepath.Join(filepath.Dir(path), sealFile), rand.Reader)
+		return seal.LoadKey(filepath.Join(filepath.Dir(path), sealFile), c.random)
 	}
 	if !create {
 		return webhook.FindSealKey(ctx, c.DB)
 	}
-	return webhook.LoadSealKey(ctx, c.DB, rand.Reader)
+	return webhook.LoadSealKey(ctx, c.DB, c.random)
 }
 
 // SealedInside reports whether the key that seals secrets is kept in the same database as they are.
@@ -88,10 +88,11 @@ func (c *Core) webhooks(n *node.Node, simulated bool, log *slog.Logger, observe 
 		return nil, err
 	}
 	return webhook.New(webhook.Services{
-		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Accounts: c.Accounts, Ring: c.ring, Node: n, Log: log, Observe: observe,
+		DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: c.random, Accounts: c.Accounts, Ring: c.ring, Node: n, Log: log, Observe: observe,
 		Settings: webhook.Settings{
 			Timeout: rules.Timeout, Waits: rules.RetryWaits, Keep: rules.Keep,
-			Targets: webhook.Targets{Simulated: simulated, Networks: rules.AllowNetworks},
+			Targets:   webhook.Targets{Simulated: simulated, Networks: rules.AllowNetworks},
+			Transport: c.network,
 		},
 	}), nil
 }

@@ -17,6 +17,8 @@ type Clock struct {
 	real   func() time.Time
 	offset atomic.Int64 // business time minus real time, in nanoseconds; only rises
 
+	pass func(time.Duration) // what a wait does instead of waiting; nil for waiting
+
 	mu    sync.Mutex
 	moved chan struct{} // closed at the next Raise
 }
@@ -27,6 +29,13 @@ func New(source func() time.Time) *Clock {
 		source = time.Now
 	}
 	return &Clock{real: source, moved: make(chan struct{})}
+}
+
+// NewStepped returns a clock for a simulation: it shows what source shows, and who waits for a while calls pass instead.
+func NewStepped(source func() time.Time, pass func(d time.Duration)) *Clock {
+	c := New(source)
+	c.pass = pass
+	return c
 }
 
 // Now returns business time in UTC.
@@ -61,6 +70,10 @@ func (c *Clock) Wait(ctx context.Context, d time.Duration) error { return c.Wait
 
 // WaitOr is Wait that also returns when wake gives something.
 func (c *Clock) WaitOr(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
+	if c.pass != nil {
+		c.pass(d)
+		return ctx.Err()
+	}
 	c.mu.Lock()
 	moved := c.moved
 	c.mu.Unlock()

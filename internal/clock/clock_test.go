@@ -132,3 +132,17 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+func TestSteppedClockNeverWaits(t *testing.T) {
+	t.Parallel()
+	now := noon
+	c := NewStepped(func() time.Time { return now }, func(d time.Duration) { now = now.Add(d) })
+	if err := c.Wait(t.Context(), time.Hour); err != nil || c.Real() != noon.Add(time.Hour) {
+		t.Errorf("it is %v, %v", c.Real(), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Wait(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package inquiry
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -30,6 +31,7 @@ type Hint interface {
 type patience struct {
 	tries int       // that failed
 	due   time.Time // business time of the next
+	place int64     // in the order in which they came
 }
 
 // Hints are notifications that wait to be looked up. Make them with [NewHints].
@@ -39,6 +41,7 @@ type Hints[H Hint] struct {
 
 	mu      sync.Mutex
 	waiting map[H]patience
+	places  int64 // that were given out
 }
 
 // NewHints returns no hints.
@@ -55,6 +58,7 @@ func (l *Hints[H]) await(h H, p patience) bool {
 	defer l.mu.Unlock()
 	if waits, ok := l.waiting[h]; ok {
 		if p.due.Before(waits.due) {
+			p.place = waits.place
 			l.waiting[h] = p
 		}
 		return true
@@ -62,6 +66,8 @@ func (l *Hints[H]) await(h H, p patience) bool {
 	if len(l.waiting) >= hintsMax {
 		return false
 	}
+	l.places++
+	p.place = l.places
 	l.waiting[h] = p
 	return true
 }
@@ -72,7 +78,7 @@ type notice[H Hint] struct {
 	patience
 }
 
-// take returns what is due, each acquirer's share apart.
+// take returns what is due, each acquirer's share apart, what came first before the rest.
 func (l *Hints[H]) take() [][]notice[H] {
 	now := l.clock.Now()
 	shares := map[string][]notice[H]{}
@@ -84,7 +90,13 @@ func (l *Hints[H]) take() [][]notice[H] {
 			delete(l.waiting, h)
 		}
 	}
-	return slices.Collect(maps.Values(shares))
+	var due [][]notice[H]
+	for _, from := range slices.Sorted(maps.Keys(shares)) {
+		share := shares[from]
+		slices.SortFunc(share, func(a, b notice[H]) int { return cmp.Compare(a.place, b.place) })
+		due = append(due, share)
+	}
+	return due
 }
 
 // Follow looks up the notifications that are due. Those that cannot be looked up wait for a while and are tried again. An

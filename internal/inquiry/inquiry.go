@@ -11,11 +11,11 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/chain"
+	"github.com/ponte-pay/ponte/internal/crowd"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -25,28 +25,16 @@ const workersMax = 16
 // Each calls f for every item, several at once, and returns one of the failures. A panic in f is one: it must not end the
 // process because of what an acquirer answered.
 func Each[T any](items []T, f func(*T) error) error {
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	failures := make(chan error, workersMax)
-	for range min(workersMax, len(items)) {
-		workers.Go(func() {
-			var failed error
-			for i := next.Add(1) - 1; i < int64(len(items)); i = next.Add(1) - 1 {
-				if err := guarded(func() error { return f(&items[i]) }); err != nil {
-					failed = err
-				}
-			}
-			failures <- failed
-		})
-	}
-	workers.Wait()
-	close(failures)
-	for err := range failures {
-		if err != nil {
-			return err
+	var mu sync.Mutex
+	var failed error
+	crowd.Each(len(items), workersMax, func(i int) {
+		if err := guarded(func() error { return f(&items[i]) }); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = err
 		}
-	}
-	return nil
+	})
+	return failed
 }
 
 // guarded calls f and makes an error of a panic.

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/crowd"
 )
 
 // Looks lets one question at a time be asked about a thing. Whoever comes while one is under way shares the next one
@@ -38,21 +39,29 @@ func (l *Looks) Join(ctx context.Context, name string, ask func() error) error {
 }
 
 func (l *Looks) enter(name string, ask func() error) *look {
+	one, isFirst := l.find(name)
+	if isFirst {
+		crowd.Start(func() { l.run(name, one, ask) })
+	}
+	return one
+}
+
+// find returns the question that is asked after now, and whether it is to be asked by who called.
+func (l *Looks) find(name string) (one *look, isFirst bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := l.asked[name]; now != nil {
 		if now.next == nil {
 			now.next = newLook()
 		}
-		return now.next
+		return now.next, false
 	}
 	if l.asked == nil {
 		l.asked = map[string]*look{}
 	}
-	first := newLook()
-	l.asked[name] = first
-	go l.run(name, first, ask)
-	return first
+	one = newLook()
+	l.asked[name] = one
+	return one, true
 }
 
 // run asks until nobody waits for another answer.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -119,6 +120,7 @@ func (f *folder) ready() []place {
 			delete(f.places, at)
 		}
 	}
+	slices.SortFunc(out, place.compare)
 	return out
 }
 

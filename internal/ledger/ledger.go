@@ -257,6 +257,11 @@ type place struct {
 	book     Book
 }
 
+// compare orders balances as they are locked.
+func (p place) compare(o place) int {
+	return cmp.Or(cmp.Compare(p.account, o.account), cmp.Compare(p.currency, o.currency), cmp.Compare(p.book, o.book))
+}
+
 // change is what one Post does to one balance.
 type change struct {
 	at       place
@@ -295,9 +300,7 @@ func net(transfers []*Transfer) ([]*change, error) {
 		add(t, t.Source, -t.Amount.Units)
 		add(t, t.Target, t.Amount.Units)
 	}
-	slices.SortFunc(changes, func(a, b *change) int {
-		return cmp.Or(cmp.Compare(a.at.account, b.at.account), cmp.Compare(a.at.currency, b.at.currency), cmp.Compare(a.at.book, b.at.book))
-	})
+	slices.SortFunc(changes, func(a, b *change) int { return a.at.compare(b.at) })
 	return changes, nil
 }
 

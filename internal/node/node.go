@@ -98,7 +98,7 @@ func (n *Node) Boot() id.ID { return n.boot }
 // IsFresh reports whether this node has shown within a time that it lives, so that no other can have taken it for dead.
 // A SQLite file has one server, of which nobody thinks that.
 func (n *Node) IsFresh(within time.Duration) bool {
-	if !n.db.IsPostgres() {
+	if !n.db.IsShared() {
 		return true
 	}
 	seen := n.seen.Load()
@@ -122,7 +122,7 @@ func (n *Node) IsDead(ctx context.Context, boot id.ID, after time.Duration) (boo
 	if boot == n.boot {
 		return false, nil
 	}
-	if !n.db.IsPostgres() {
+	if !n.db.IsShared() {
 		return true, nil
 	}
 	beat, err := sqldb.One(ctx, n.db, sqldb.Scalar[int64], selectBeat, boot)
@@ -176,7 +176,7 @@ func (n *Node) look(ctx context.Context) error {
 		return err
 	}
 	// A SQLite file has one server, so nobody asks who lives, and an idle one need not write.
-	if !n.db.IsPostgres() {
+	if !n.db.IsShared() {
 		return nil
 	}
 	now := n.clock.Real()
@@ -206,7 +206,7 @@ func (n *Node) beat(ctx context.Context, now time.Time) error {
 // forget removes nodes that have long been dead. It needs a clock that is right: what is not there counts as dead.
 func (n *Node) forget(ctx context.Context) error {
 	now := n.clock.Real()
-	if !n.db.IsPostgres() || (!n.forgot.IsZero() && now.Sub(n.forgot) < forgetEvery) {
+	if !n.db.IsShared() || (!n.forgot.IsZero() && now.Sub(n.forgot) < forgetEvery) {
 		return nil
 	}
 	err := n.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
@@ -238,7 +238,7 @@ func Skew(ctx context.Context, db *sqldb.DB, c *clock.Clock) (time.Duration, err
 
 // Leave takes this node off the list at once, so that the others need not wait for it to be taken for dead.
 func (n *Node) Leave(ctx context.Context) error {
-	if !n.db.IsPostgres() {
+	if !n.db.IsShared() {
 		return nil
 	}
 	return n.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/crowd"
 )
 
 // Source tells what a dollar costs in reais.
@@ -55,11 +55,7 @@ var errNoRate = errors.New("quote: no source of rates is sound")
 // reais returns what a dollar costs in reais, or fails when no source is sound.
 func (r *Rates) reais(ctx context.Context) (decimal.Decimal, error) {
 	answers := make([]answer, len(r.sources))
-	var asked sync.WaitGroup
-	for i, source := range r.sources {
-		asked.Go(func() { answers[i] = r.ask(ctx, source) })
-	}
-	asked.Wait()
+	crowd.Each(len(answers), len(answers), func(i int) { answers[i] = r.ask(ctx, r.sources[i]) })
 	used := sound(answers)
 	var unsound []error
 	for i := range answers {

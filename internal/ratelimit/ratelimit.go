@@ -100,7 +100,7 @@ type Verdict struct {
 // New returns a limiter for the keys of db. nodes tells at once how many nodes serve db, this one included; a wrong number
 // makes tokens go round more slowly, it never lets more requests through.
 func New(db *sqldb.DB, clock *clock.Clock, nodes func() int) *Limiter {
-	l := &Limiter{db: db, clock: clock, nodes: nodes, shared: db.IsPostgres(), round: StepEvery, seed: maphash.MakeSeed()}
+	l := &Limiter{db: db, clock: clock, nodes: nodes, shared: db.IsShared(), round: StepEvery, seed: maphash.MakeSeed()}
 	for i := range l.shards {
 		l.shards[i].keys = map[string]*key{}
 		l.shards[i].empty = map[string]struct{}{}

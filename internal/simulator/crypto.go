@@ -61,6 +61,7 @@ func newChain(o Options, faults *faultRules, b func() *books) *chainworld.World 
 		},
 		Twice:       func(ofPayout bool) bool { return faults.onCallback(chainworld.TargetCrypto, ofPayout) },
 		Reset:       reset,
+		Transport:   o.Transport,
 		SettleAfter: o.SettleAfter,
 		Manual:      o.SettleAfter == Manual,
 	})

@@ -51,12 +51,15 @@ type notices struct {
 	later []notice
 }
 
-func newNotices(c *clock.Clock, log *slog.Logger) *notices {
+func newNotices(c *clock.Clock, log *slog.Logger, transport http.RoundTripper) *notices {
+	if transport == nil {
+		transport = &http.Transport{MaxIdleConnsPerHost: noticeWorkers, MaxConnsPerHost: noticeWorkers, IdleConnTimeout: idleTimeMax}
+	}
 	return &notices{
 		clock: c, log: log, ready: make(chan notice, noticesMax),
 		client: &http.Client{
 			Timeout:       noticeTimeMax,
-			Transport:     &http.Transport{MaxIdleConnsPerHost: noticeWorkers, MaxConnsPerHost: noticeWorkers, IdleConnTimeout: idleTimeMax},
+			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}

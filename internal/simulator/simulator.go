@@ -34,6 +34,9 @@ type Options struct {
 	// means SettleAfterDefault.
 	SettleAfter time.Duration
 
+	// Transport carries notifications; nil means connections over the network.
+	Transport http.RoundTripper
+
 	// Advanced stores how far business time is to be moved in all, so that who shares it finds it again after a restart.
 	// It is called before the clock is moved; if it fails, nothing moves. nil means that nobody has to know.
 	Advanced func(offset time.Duration) error
@@ -94,7 +97,7 @@ func Open(o Options) (*Simulator, error) {
 	}
 	s := &Simulator{
 		clock: o.Clock, log: o.Log, ids: id.NewGenerator(o.Clock.Now, lockedRandom{b}), books: b, advanced: o.Advanced,
-		faults: faults, notices: newNotices(o.Clock, o.Log), chain: b.chain,
+		faults: faults, notices: newNotices(o.Clock, o.Log, o.Transport), chain: b.chain,
 	}
 	if err := s.chain.Begin(); err != nil {
 		return nil, errors.Join(err, b.close())

@@ -9,6 +9,9 @@ const postgresClock = `SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 10000
 
 // Clock returns what the database's own clock shows: on SQLite, which has none, this machine's.
 func (db *DB) Clock(ctx context.Context) (time.Time, error) {
+	if db.now != nil {
+		return db.now().UTC(), nil
+	}
 	if !db.IsPostgres() {
 		return time.Now().UTC(), nil
 	}

@@ -63,9 +63,12 @@ type Querier interface {
 
 // DB is an open database.
 type DB struct {
-	d     driver
-	locks *locks
-	path  string // of the SQLite file, "" on PostgreSQL
+	d      driver
+	locks  *locks
+	path   string           // of the SQLite file, "" on PostgreSQL
+	shared bool             // see IsShared
+	now    func() time.Time // instead of the database's clock; nil for that
+	sleep  func(ctx context.Context, d time.Duration) bool
 }
 
 // driver is what the two databases do differently.
@@ -108,23 +111,30 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &DB{d: d, path: path, locks: newLocks()}, nil
+		return &DB{d: d, path: path, locks: newLocks(), sleep: sleep}, nil
 	case strings.HasPrefix(url, "postgres://"), strings.HasPrefix(url, "postgresql://"):
 		d, err := openPostgres(ctx, url)
 		if err != nil {
 			return nil, err
 		}
-		return &DB{d: d, locks: newLocks()}, nil
+		return &DB{d: d, locks: newLocks(), shared: true, sleep: sleep}, nil
 	}
 	return nil, errors.New("sqldb: a database is sqlite:PATH or postgres://USER@HOST/NAME")
 }
 
 // Apart returns the same database for what must not wait until others have ended: whether this node lives must not depend
 // on who waits for which row. It ends with db.
-func (db *DB) Apart() *DB { return &DB{d: db.d.apart(), locks: db.locks, path: db.path} }
+func (db *DB) Apart() *DB {
+	apart := *db
+	apart.d = db.d.apart()
+	return &apart
+}
 
-// IsPostgres reports whether several processes may serve this database.
+// IsPostgres reports whether this is PostgreSQL.
 func (db *DB) IsPostgres() bool { return db.path == "" }
+
+// IsShared reports whether several processes may serve this database, as they may a PostgreSQL.
+func (db *DB) IsShared() bool { return db.shared }
 
 // Close ends all connections. Callers have ended their work.
 func (db *DB) Close() { db.d.close() }
@@ -198,7 +208,7 @@ func (db *DB) WriteWithin(ctx context.Context, limit time.Duration, f func(ctx c
 
 		var pause time.Duration
 		switch cause := tx.cause(err); {
-		case errors.Is(cause, ErrCommitUnknown) && !db.IsPostgres():
+		case errors.Is(cause, ErrCommitUnknown) && !db.shared:
 			return err // only reopening the file can tell, see group.go
 		case errors.Is(cause, ErrCommitUnknown), doubt != nil && errors.Is(cause, ErrUnavailable):
 			if doubt == nil {
@@ -214,7 +224,7 @@ func (db *DB) WriteWithin(ctx context.Context, limit time.Duration, f func(ctx c
 		default:
 			return settled(doubt, err)
 		}
-		if !sleep(start, pause) {
+		if !db.sleep(start, pause) {
 			return settled(doubt, errors.Join(ErrUnavailable, err))
 		}
 	}

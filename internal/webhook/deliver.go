@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/crowd"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -416,22 +416,15 @@ func byAccount[T any](items []T, account func(T) id.Account, f func([]T) error) 
 		n = min(n, 2*resultsBatch)
 		groups, items = append(groups, items[:n]), items[n:]
 	}
-	var next atomic.Int64
 	var mu sync.Mutex
 	var failed error
-	var writers sync.WaitGroup
-	for range min(writersMax, len(groups)) {
-		writers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(groups)); i = next.Add(1) - 1 {
-				if err := f(groups[i]); err != nil {
-					mu.Lock()
-					failed = err
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	writers.Wait()
+	crowd.Each(len(groups), writersMax, func(i int) {
+		if err := f(groups[i]); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = err
+		}
+	})
 	return failed
 }
 

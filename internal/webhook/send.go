@@ -41,6 +41,10 @@ func newDialer(s Settings) *net.Dialer {
 // newClient returns what sends: by no proxy, following nothing, and only to addresses that are permitted when the
 // connection is made.
 func newClient(s Settings) *http.Client {
+	redirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if s.Transport != nil {
+		return &http.Client{Transport: s.Transport, CheckRedirect: redirect}
+	}
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy:                  nil,
@@ -53,7 +57,7 @@ func newClient(s Settings) *http.Client {
 			DisableCompression:     true,
 			ForceAttemptHTTP2:      true,
 		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: redirect,
 	}
 }
 

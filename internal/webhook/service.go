@@ -24,6 +24,8 @@ type Settings struct {
 	Waits   []time.Duration // business time after each failure; nil means 1 min, 5 min, 30 min, 2 h, 12 h
 	Keep    time.Duration   // business time that events are kept; 0 means 90 days
 	Targets Targets
+
+	Transport http.RoundTripper // replaces the connections to receivers; nil means those
 }
 
 // Defaults of the settings.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
@@ -44,7 +46,8 @@ func (s *Service) Settle(ctx context.Context) (did bool, err error) {
 	s.upkeep.paces, s.upkeep.outcomes = nil, nil
 	s.upkeep.mu.Unlock()
 	now := s.Clock.Now().Truncate(time.Microsecond)
-	for x, want := range paces {
+	for _, x := range slices.SortedFunc(maps.Keys(paces), id.ID.Compare) {
+		want := paces[x]
 		err = errors.Join(err, s.adjust(ctx, x, func(e *Endpoint) bool {
 			if e.Status != Active || e.pace == want {
 				return false
@@ -54,7 +57,8 @@ func (s *Service) Settle(ctx context.Context) (did bool, err error) {
 			return true
 		}))
 	}
-	for x, ok := range outcomes {
+	for _, x := range slices.SortedFunc(maps.Keys(outcomes), id.ID.Compare) {
+		ok := outcomes[x]
 		err = errors.Join(err, s.adjust(ctx, x, func(e *Endpoint) bool {
 			if ok == e.FailingSince.IsZero() {
 				return false

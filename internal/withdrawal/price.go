@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/shopspring/decimal"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/chain"
+	"github.com/ponte-pay/ponte/internal/crowd"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/money"
 )
@@ -93,14 +93,14 @@ func (s *Service) appraise(ctx context.Context, r *Request) (chain.Worth, error)
 		worth                            chain.Worth
 		minimum                          decimal.Decimal
 		worthErr, minimumErr, addressErr error
-		asked                            sync.WaitGroup
 	)
-	asked.Go(func() { worth, worthErr = chain.InCoins(ctx, s.Provider, c, r.Amount) })
-	asked.Go(func() { minimum, minimumErr = s.Provider.PayoutMinimum(ctx, c.Code) })
-	asked.Go(func() {
-		addressErr = s.Provider.ValidateAddress(ctx, chain.Destination{Currency: c.Code, Address: r.Address, ExtraID: r.ExtraID})
-	})
-	asked.Wait()
+	crowd.All(
+		func() { worth, worthErr = chain.InCoins(ctx, s.Provider, c, r.Amount) },
+		func() { minimum, minimumErr = s.Provider.PayoutMinimum(ctx, c.Code) },
+		func() {
+			addressErr = s.Provider.ValidateAddress(ctx, chain.Destination{Currency: c.Code, Address: r.Address, ExtraID: r.ExtraID})
+		},
+	)
 	switch {
 	case errors.Is(addressErr, chain.ErrInvalidAddress): // every other error says nothing about the address
 		return worth, errAddress

@@ -25,6 +25,8 @@ type Config struct {
 	Driver  string // awesomeapi or coingecko
 	BaseURL string // "" means where the public service is
 	APIKey  string // "" for none
+
+	Transport http.RoundTripper // replaces the connections; nil means those
 }
 
 const (
@@ -82,8 +84,12 @@ func New(c Config) (quote.Source, error) {
 	if u, err := url.Parse(s.url); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil {
 		return nil, fmt.Errorf("source %s: the address must be a URL with https:// or http:// and no user", c.Name)
 	}
+	transport := c.Transport
+	if transport == nil {
+		transport = &http.Transport{MaxIdleConnsPerHost: idleConnsMax, IdleConnTimeout: idleTimeMax}
+	}
 	s.http = http.Client{
-		Transport: &http.Transport{MaxIdleConnsPerHost: idleConnsMax, IdleConnTimeout: idleTimeMax},
+		Transport: transport,
 		// A redirect is an answer that makes no sense: keys go nowhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

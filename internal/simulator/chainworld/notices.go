@@ -47,9 +47,13 @@ type notices struct {
 }
 
 func newNotices(w *World) *notices {
+	transport := w.options.Transport
+	if transport == nil {
+		transport = &http.Transport{MaxIdleConnsPerHost: noticeWorkers, MaxConnsPerHost: noticeWorkers, IdleConnTimeout: idleTimeMax}
+	}
 	return &notices{world: w, client: &http.Client{
 		Timeout:       noticeTimeMax,
-		Transport:     &http.Transport{MaxIdleConnsPerHost: noticeWorkers, MaxConnsPerHost: noticeWorkers, IdleConnTimeout: idleTimeMax},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

@@ -44,6 +44,9 @@ type Options struct {
 	// Reset closes the connection of a request without an answer.
 	Reset func(w http.ResponseWriter)
 
+	// Transport carries notifications; nil means connections over the network.
+	Transport http.RoundTripper
+
 	// SettleAfter is how long after they were verified payouts are finished, in business time; 0 or less means at once.
 	SettleAfter time.Duration
 	// Manual means that neither confirmations nor payouts move by themselves.

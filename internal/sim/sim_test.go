@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
+)
+
+// What every change is tried with. A longer run is `ponte simulate --seed 1 --minutes 10`.
+const (
+	seedsTried    = 50
+	seedsCompared = 2   // lived on both databases, and twice on one
+	stepsTried    = 60  // of each of the first, because races and coverage cost
+	stepsCompared = 100 // of each of the second
+)
+
+// newRunner returns what lives lives, on a PostgreSQL or on SQLite.
+func newRunner(t *testing.T, server string) *runner {
+	t.Helper()
+	p, err := newPlace(t.Context(), server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.close(t.Context()) })
+	return &runner{place: p, clock: clock.New(nil)}
+}
+
+// TestSeeds lives some lives, in which the auditor finds nothing.
+func TestSeeds(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, "")
+	for seed := range uint64(seedsTried) {
+		shape, actions := plan(seed+1, stepsTried)
+		failure, err := r.live(t.Context(), seed+1, shape, actions, nil)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed+1, err)
+		}
+		if failure != nil {
+			t.Errorf("seed %d fails after #%d, %s: %s\nponte simulate --seed %d --steps %d --story", failure.Seed, failure.Step, failure.Point,
+				strings.Join(failure.Problems, "; "), failure.Seed, stepsTried)
+		}
+	}
+}
+
+// TestSameSeedIsSameLife lives the same lives twice on SQLite and once on PostgreSQL. Everything that is in the database
+// then is the same, to the last bit.
+func TestSameSeedIsSameLife(t *testing.T) {
+	t.Parallel()
+	lite, postgres := newRunner(t, ""), newRunner(t, os.Getenv(sqltest.Variable))
+	if postgres.place.server == "" {
+		t.Fatalf("%s names no PostgreSQL", sqltest.Variable)
+	}
+	for seed := uint64(1); seed <= seedsCompared; seed++ {
+		shape, actions := plan(seed, stepsCompared)
+		var first string
+		for i, r := range []*runner{lite, lite, postgres} {
+			db, done, err := r.place.open(t.Context(), fmt.Sprintf("life%d_%d", seed, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			failure, dump, err := live(t.Context(), db, life{seed: seed, shape: shape, folder: r.place.path()}, actions)
+			done()
+			if err != nil || failure != nil {
+				t.Fatalf("seed %d: %+v, %v", seed, failure, err)
+			}
+			if i == 0 {
+				first = dump
+			} else if dump != first {
+				t.Errorf("seed %d, life %d: %s", seed, i+1, firstDifference(first, dump))
+			}
+		}
+		if strings.Count(first, "\n") < stepsCompared {
+			t.Errorf("seed %d: hardly anything happened:\n%s", seed, first)
+		}
+	}
+}
+
+func firstDifference(a, b string) string {
+	other := strings.Split(b, "\n")
+	for i, line := range strings.Split(a, "\n") {
+		if i >= len(other) || other[i] != line {
+			return fmt.Sprintf("line %d is\n%s\nand\n%s", i+1, line, other[min(i, len(other)-1)])
+		}
+	}
+	return "one ends before the other"
+}
+
+// TestPlanted makes each planted mistake in the life that is known to show it.
+func TestPlanted(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, "")
+	for _, one := range planted {
+		shape, actions := plan(one.seed, StepsDefault)
+		r.plant = one.new
+		failure, err := r.live(t.Context(), one.seed, shape, actions, nil)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", one.name, err)
+		case failure == nil:
+			t.Errorf("%s: seed %d does not find it", one.name, one.seed)
+		default:
+			t.Logf("%s: seed %d, after #%d: %s", one.name, one.seed, failure.Step, failure.Problems[0])
+		}
+	}
+}
+
+// TestPlantedTable holds the table of docs/reliability.md equal to what is planted.
+func TestPlantedTable(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range planted {
+		if line := fmt.Sprintf("| %s | %d |", one.name, one.seed); !strings.Contains(string(text), line) {
+			t.Errorf("docs/reliability.md lacks %q", line)
+		}
+	}
+}
+
+// TestSearch looks for the seeds that find what is planted. It is for who plants: PONTE_PLANT_SEEDS=500 go test -run Search.
+func TestSearch(t *testing.T) {
+	var seeds uint64
+	if _, err := fmt.Sscan(os.Getenv("PONTE_PLANT_SEEDS"), &seeds); err != nil {
+		t.Skip("takes minutes")
+	}
+	r := newRunner(t, "")
+	for _, one := range planted {
+		r.plant = one.new
+		found := false
+		for seed := uint64(1); seed <= seeds && !found; seed++ {
+			shape, actions := plan(seed, StepsDefault)
+			failure, err := r.live(t.Context(), seed, shape, actions, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found = failure != nil; found {
+				t.Logf("%s: seed %d, after #%d: %s", one.name, seed, failure.Step, failure.Problems[0])
+			}
+		}
+		if !found {
+			t.Errorf("%s: not found by %d seeds", one.name, seeds)
+		}
+	}
+}
+
+// TestShrink takes a failure apart until only what it takes is left.
+func TestShrink(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, "")
+	r.Steps, r.plant = StepsDefault, planted[0].new
+	shape, actions := plan(planted[0].seed, r.Steps)
+	failure, err := r.live(t.Context(), planted[0].seed, shape, actions, nil)
+	if err != nil || failure == nil {
+		t.Fatal(failure, err)
+	}
+	r.shrink(t.Context(), failure)
+	if len(failure.Plan) == 0 || len(failure.Plan) > 10 {
+		t.Errorf("it takes %d actions: %s", len(failure.Plan), strings.Join(failure.Plan, "\n"))
+	}
+}
