@@ -34,8 +34,12 @@ func (c *curl) String() string {
 	if len(c.query) > 0 {
 		address += "?" + strings.Join(c.query, "&")
 	}
+	byItself := http.MethodGet // what curl chooses
+	if c.body != "" {
+		byItself = http.MethodPost
+	}
 	parts := []string{"curl " + shell(address)}
-	if c.method != http.MethodGet && !(c.method == http.MethodPost && c.body != "") { // which curl chooses by itself
+	if c.method != byItself {
 		parts[0] = "curl -X " + c.method + " " + shell(address)
 	}
 	if !c.keyless {

@@ -273,6 +273,8 @@ func quote(s string) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(s) // a text always can be
+	if err := encoder.Encode(s); err != nil {
+		return `""` // never: a text always can be encoded
+	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ponte-pay/ponte/internal/api"
 	"github.com/ponte-pay/ponte/internal/dashboard/reference"
 	"github.com/ponte-pay/ponte/internal/testkit"
@@ -98,17 +100,10 @@ func TestFields(t *testing.T) {
 		{"med", "submitDefense", reference.Field{Name: "defense_text", Type: "string", Required: true, Length: "1–2000", Example: "The order was delivered on 2026-11-12 and signed for by the payer."}},
 		{"crypto", "createCryptoQuote", reference.Field{Name: "amount", Type: "number", Required: true, Above: "0", Max: "9999999999.99", Example: "100"}},
 	} {
-		got := find(c.page, c.operation, c.want.Name)
-		if want := c.want; !equal(got, want) {
-			t.Errorf("%s %s:\ngot  %+v\nwant %+v", c.page, c.operation, got, want)
+		if diff := cmp.Diff(c.want, find(c.page, c.operation, c.want.Name)); diff != "" {
+			t.Errorf("%s %s: %s", c.page, c.operation, diff)
 		}
 	}
-}
-
-func equal(a, b reference.Field) bool {
-	x, _ := json.Marshal(a)
-	y, _ := json.Marshal(b)
-	return bytes.Equal(x, y)
 }
 
 // pageBytesMax is how large a page may be on the wire, the frame around it apart.
