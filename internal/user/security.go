@@ -152,4 +152,3 @@ func newRecoveryCode(random io.Reader) string {
 
 // sorted returns the keys of a map in order, so that two transactions lock the same rows in the same order.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-

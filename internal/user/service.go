@@ -383,4 +383,3 @@ func (s *Service) Step(ctx context.Context) (did bool, err error) {
 		return nil
 	})
 }
-
