@@ -30,6 +30,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/schema"
 	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/user"
 	"github.com/ponte-pay/ponte/internal/webhook"
 	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
@@ -42,6 +43,7 @@ type Core struct {
 	Ledger   *ledger.Ledger
 	Accounts *account.Service
 	Feed     *event.Feed
+	Users    *user.Service
 
 	store   config.Store
 	ring    func(context.Context) (*seal.Ring, error)
@@ -83,6 +85,7 @@ func Open(ctx context.Context, store config.Store, how Opening) (*Core, error) {
 	c.release = release
 	c.store = store
 	c.ring = c.keyring()
+	c.Users = user.New(user.Services{DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Ring: c.ring})
 	return c, nil
 }
 
