@@ -23,6 +23,8 @@ import (
 	"github.com/ponte-pay/ponte/internal/callback"
 	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/dashboard"
+	"github.com/ponte-pay/ponte/internal/dashboard/live"
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/node"
@@ -52,6 +54,7 @@ type Server struct {
 	handler http.Handler
 	loops   []loop
 	hooks   *webhook.Service
+	live    *live.Hub
 
 	underWay atomic.Int64 // requests that were let in before draining
 }
@@ -85,8 +88,10 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
 	toldCoins := callback.NewChain(bank.Chain.Provider, bank.Chain.secret,
 		callback.ChainReceivers{Payment: deposits.Hint, Payout: withdrawals.Hint}, s.metrics.notified)
+	s.live = live.New(event.NewFeed(core.DB))
 	pages := dashboard.New(dashboard.Services{
 		DB: core.DB, Clock: core.Clock, IDs: core.IDs, Random: rand.Reader, Log: log, Users: core.Users, Accounts: core.Accounts, Charges: charges,
+		Live: s.live, OpenAPI: api.OpenAPI,
 		Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
 	})
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -122,6 +127,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "deposit checks", every: 500 * time.Millisecond, step: deposits.CheckDue},
 		{name: "withdrawal hints", every: 20 * time.Millisecond, step: withdrawals.FollowHints},
 		{name: "withdrawal checks", every: 500 * time.Millisecond, step: withdrawals.CheckDue},
+		{name: "live", every: live.StepEvery, step: s.live.Step},
 		{name: "people", every: time.Minute, step: core.Users.Step},
 		{name: "lost charges", every: 5 * time.Second, step: bank.Router.Step},
 	}, webhookLoops(hooks))
@@ -296,6 +302,7 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), running *sync.WaitGroup) {
 	s.log.LogAttrs(ctx, slog.LevelInfo, "draining")
 	s.node.Drain()
+	s.live.Close() // streams never end by themselves
 	wait, cancel := context.WithTimeout(ctx, s.config.DrainTimeout)
 	defer cancel()
 	// The listener stays open meanwhile: who connects now is told 503, not left to guess.

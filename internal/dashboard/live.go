@@ -30,6 +30,9 @@ const (
 	missedMax    = 50 // events since the page was made that are told one by one; where more came, only that
 )
 
+// livePath is where the stream of an account is, below it.
+const livePath = "/live"
+
 // liveHeader marks a page that is fetched again because of news: nobody sits there who would keep the session alive.
 const liveHeader = "Ponte-Live"
 

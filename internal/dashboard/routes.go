@@ -53,8 +53,13 @@ func routes() []*route {
 		{method: post, path: "/security/totp/remove", rule: signedIn, answer: (*Dashboard).disableTOTP},
 		{method: post, path: "/security/sessions/end", rule: signedIn, answer: (*Dashboard).endSession},
 
+		// The API reference.
+		{method: get, path: docsPath, rule: anyone, answer: (*Dashboard).docs},
+		{method: get, path: docsPath + "/{page}", rule: anyone, answer: (*Dashboard).docs},
+
 		// An account: what there is.
 		{method: get, path: acc, rule: view, answer: (*Dashboard).overview},
+		{method: get, path: acc + livePath, rule: view, answer: (*Dashboard).follow},
 	}
 }
 

@@ -122,7 +122,10 @@ func (b *Browser) Try(ctx context.Context, method, path string, form url.Values,
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	var body []byte
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") { // which has no end
+		body, err = io.ReadAll(response.Body)
+	}
 	return &Shown{response.StatusCode, response.Header.Get("Location"), response.Header, string(body)}, err
 }
 
