@@ -88,6 +88,7 @@ func (b *browser) open(t *testing.T, base string) *tab {
 		}
 	})
 	p.wide()
+	p.scheme("light")
 	return p
 }
 
@@ -142,11 +143,11 @@ func try[T any](p *tab, script string) (T, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 }
 
-// wait returns once a script gives true. Pages may change meanwhile.
-func (p *tab) wait(what, script string) {
+// wait returns once an expression, which may use the finders, gives true. Pages may change meanwhile.
+func (p *tab) wait(what, expression string) {
 	p.Helper()
 	testkit.Wait(p, what, func() bool {
-		ok, err := try[bool](p, "Boolean("+script+")")
+		ok, err := try[bool](p, "(() => {"+finders+"return Boolean("+expression+");})()")
 		return err == nil && ok
 	})
 }
@@ -196,7 +197,7 @@ const control = (name) => {
 // click clicks a link or a button by its name, with the mouse.
 func (p *tab) click(name string) {
 	p.Helper()
-	p.wait("the button "+name, finders+"clickable("+quote(name)+")")
+	p.wait("the button "+name, "clickable("+quote(name)+")")
 	type point struct{ X, Y float64 }
 	at := evaluate[point](p, `(() => {`+finders+`
 		const e = clickable(`+quote(name)+`);
@@ -224,7 +225,7 @@ func (p *tab) leaving(act func()) {
 // fill types into the control with that label. What was in it is gone.
 func (p *tab) fill(label, text string) {
 	p.Helper()
-	p.wait("the field "+label, finders+"control("+quote(label)+")")
+	p.wait("the field "+label, "control("+quote(label)+")")
 	evaluate[bool](p, `(() => {`+finders+`
 		const e = control(`+quote(label)+`);
 		e.scrollIntoView({block: "center", behavior: "instant"});
@@ -314,11 +315,11 @@ func (p *tab) phone() {
 	p.do(chromedp.EmulateViewport(phoneX, phoneY, chromedp.EmulateMobile))
 }
 
-// scheme makes the system of the visitor light or dark.
+// scheme makes the system of the visitor light or dark. Nothing moves there, so that pictures are the same each time.
 func (p *tab) scheme(name string) {
 	p.Helper()
 	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 	})
 }
 

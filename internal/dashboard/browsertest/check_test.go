@@ -1,0 +1,144 @@
+package browsertest
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+//go:embed testdata/axe-core/axe.min.js
+var axe string
+
+// Bounds of a page. The size is tested; the time is only told, because a machine may do much else.
+const (
+	pageBytesMax  = 100 << 10
+	serverTimeMax = 100 // milliseconds
+)
+
+// check looks at the page that is open, as people of all kinds do, and keeps its pictures.
+func (p *tab) check(name string) {
+	p.Helper()
+	p.wait("the page", `document.readyState === "complete"`)
+	p.checkSize(name)
+	p.checkShift(name)
+	p.checkAxe(name, "light", "{}")
+	p.shoot(name + "-light")
+	p.scheme("dark")
+	p.checkAxe(name, "dark", `{runOnly: ["color-contrast"]}`) // nothing else depends on colours
+	p.shoot(name + "-dark")
+	p.scheme("light")
+	p.phone()
+	p.checkWidth(name)
+	p.shoot(name + "-phone")
+	p.wide()
+}
+
+// checkAxe fails the test for what axe finds that keeps somebody from using the page.
+func (p *tab) checkAxe(name, scheme, options string) {
+	p.Helper()
+	if !evaluate[bool](p, "Boolean(window.axe)") {
+		evaluate[bool](p, axe+"; true")
+	}
+	type violation struct {
+		ID, Impact, Help string
+		Nodes            []string
+	}
+	found := evaluate[[]violation](p, `axe.run(document, {resultTypes: ["violations"], ...`+options+`}).then((r) => r.violations.map((v) =>
+		({ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.map((n) => n.html.slice(0, 200) + " " + n.failureSummary)})))`)
+	for _, v := range found {
+		if v.Impact == "serious" || v.Impact == "critical" {
+			p.Errorf("%s (%s): %s: %s\n%s", name, scheme, v.ID, v.Help, strings.Join(v.Nodes, "\n"))
+			continue
+		}
+		p.Logf("%s (%s): %s, %s: %s", name, scheme, v.Impact, v.ID, v.Help)
+	}
+}
+
+// checkShift fails the test when something in the page moved after it was shown.
+func (p *tab) checkShift(name string) {
+	p.Helper()
+	moved := evaluate[[]string](p, `new Promise((done) => {
+		const entries = [];
+		const observer = new PerformanceObserver((list) => entries.push(...list.getEntries()));
+		observer.observe({type: "layout-shift", buffered: true});
+		setTimeout(() => done(entries.filter((e) => !e.hadRecentInput).map((e) => e.value + " " +
+			e.sources.map((s) => s.node && (s.node.outerHTML || s.node.textContent).slice(0, 80)).join(" | "))), 0);
+	})`)
+	for _, m := range moved {
+		p.Errorf("%s: the page moved: %s", name, m)
+	}
+}
+
+// checkWidth fails the test when a page has to be scrolled sideways on a phone.
+func (p *tab) checkWidth(name string) {
+	p.Helper()
+	wide := evaluate[[]string](p, `(() => {
+		const root = document.documentElement;
+		if (root.scrollWidth <= innerWidth) return [];
+		return [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre"))
+			.slice(0, 5).map((e) => e.outerHTML.slice(0, 120)).concat("is " + root.scrollWidth + " wide");
+	})()`)
+	if len(wide) > 0 {
+		p.Errorf("%s: wider than a phone:\n%s", name, strings.Join(wide, "\n"))
+	}
+}
+
+// checkSize fails the test when a page is too large, and tells how long the server took.
+func (p *tab) checkSize(name string) {
+	p.Helper()
+	type timing struct {
+		Bytes, Files, Time float64
+	}
+	t := evaluate[timing](p, `(() => {
+		const page = performance.getEntriesByType("navigation")[0];
+		const files = performance.getEntriesByType("resource").filter((r) => r.name.includes("/assets/"));
+		return {Bytes: page.transferSize, Files: files.reduce((sum, f) => sum + f.encodedBodySize, 0), Time: page.responseStart - page.requestStart};
+	})()`)
+	if t.Bytes > pageBytesMax || t.Bytes+t.Files > pageBytesMax {
+		p.Errorf("%s has %v bytes and files of %v", name, t.Bytes, t.Files)
+	}
+	slow := ""
+	if t.Time > serverTimeMax {
+		slow = ", which is slow"
+	}
+	p.Logf("%s: %.1f KiB, files %.1f KiB, server %.0f ms%s", name, t.Bytes/1024, t.Files/1024, t.Time, slow)
+}
+
+var (
+	identifier = regexp.MustCompile(`\b[a-z]+(_[a-z]+)*_[0-9a-z]{8,26}\b`)
+	notInName  = regexp.MustCompile(`[^a-z0-9]+`)
+)
+
+// pattern returns the path of a page without what is of one thing only.
+func pattern(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	path, _, _ = strings.Cut(path, "#")
+	return identifier.ReplaceAllString(path, "*")
+}
+
+// pagesMax bounds a crawl.
+const pagesMax = 100
+
+// crawl opens every page that links lead to, beginning with where the tab is, and checks each kind of page once. prefix
+// names their pictures.
+func (p *tab) crawl(prefix string, known map[string]bool) {
+	p.Helper()
+	queue := []string{p.path()}
+	for len(queue) > 0 && len(known) < pagesMax {
+		path := queue[0]
+		queue = queue[1:]
+		if known[pattern(path)] {
+			continue
+		}
+		known[pattern(path)] = true
+		if status := p.visit(path); status != 200 {
+			p.Errorf("%s answers %d", path, status)
+			continue
+		}
+		name := strings.Trim(notInName.ReplaceAllString(pattern(path), "-"), "-")
+		p.check(fmt.Sprintf("%s-%s", prefix, name))
+		queue = append(queue, evaluate[[]string](p, `[...document.querySelectorAll("a[href]")].filter((a) => a.origin === location.origin && !a.hasAttribute("download"))
+			.map((a) => a.pathname + a.search).filter((path) => !path.startsWith("/v1/"))`)...)
+	}
+}
