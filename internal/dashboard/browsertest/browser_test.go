@@ -323,10 +323,15 @@ func (p *tab) scheme(name string) {
 	})
 }
 
+// pictureHeightMax is how much of a long page a picture shows.
+const pictureHeightMax = 2000
+
 // shoot keeps a picture of the page.
 func (p *tab) shoot(name string) {
 	p.Helper()
-	picture := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: new(true)})
+	size := evaluate[[2]float64](p, "[document.documentElement.clientWidth, document.documentElement.scrollHeight]")
+	clip := &page.Viewport{Width: size[0], Height: min(size[1], pictureHeightMax), Scale: 1}
+	picture := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{Clip: clip, CaptureBeyondViewport: new(true)})
 	if err := os.WriteFile(filepath.Join(pictures(p.T), name+".png"), picture.Data, 0o600); err != nil {
 		p.Fatal(err)
 	}

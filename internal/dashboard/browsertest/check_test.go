@@ -113,7 +113,9 @@ var (
 // pattern returns the path of a page without what is of one thing only.
 func pattern(path string) string {
 	path, _, _ = strings.Cut(path, "?")
-	path, _, _ = strings.Cut(path, "#")
+	if strings.HasPrefix(path, "/docs/") {
+		return "/docs/*" // all are made by one template
+	}
 	return identifier.ReplaceAllString(path, "*")
 }
 
