@@ -3,7 +3,6 @@ package browsertest
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +23,9 @@ import (
 
 // commandTimeMax is how long one command of the browser may take, also on a machine that does much else.
 const commandTimeMax = 30 * time.Second
+
+// lookEvery is how often a page is looked at for what it should show. Each look costs the browser something.
+const lookEvery = 30 * time.Millisecond
 
 // browser is Chromium. Every tab of a test is in the same one.
 type browser struct{ ctx context.Context }
@@ -146,10 +148,16 @@ func try[T any](p *tab, script string) (T, error) {
 // wait returns once an expression, which may use the finders, gives true. Pages may change meanwhile.
 func (p *tab) wait(what, expression string) {
 	p.Helper()
-	testkit.Wait(p, what, func() bool {
-		ok, err := try[bool](p, "(() => {"+finders+"return Boolean("+expression+");})()")
-		return err == nil && ok
-	})
+	ctx, cancel := context.WithTimeout(p.ctx, commandTimeMax)
+	defer cancel()
+	for {
+		if ok, err := try[bool](p, "(() => {"+finders+"return Boolean("+expression+");})()"); err == nil && ok {
+			return
+		}
+		if testkit.Real.Wait(ctx, lookEvery) != nil {
+			p.Fatalf("at %s: waited in vain for %s. There is:\n%s", p.path(), what, p.text())
+		}
+	}
 }
 
 // quote returns a text as a script writes it.
@@ -296,7 +304,7 @@ func (p *tab) text() string {
 // see waits until the page shows a text.
 func (p *tab) see(text string) {
 	p.Helper()
-	testkit.Wait(p, fmt.Sprintf("%q in %s", text, p.path()), func() bool { return strings.Contains(p.text(), text) })
+	p.wait(text, "document.body.innerText.includes("+quote(text)+")")
 }
 
 // Sizes of windows.
@@ -331,7 +339,7 @@ func (p *tab) shoot(name string) {
 	p.Helper()
 	size := evaluate[[2]float64](p, "[document.documentElement.clientWidth, document.documentElement.scrollHeight]")
 	clip := &page.Viewport{Width: size[0], Height: min(size[1], pictureHeightMax), Scale: 1}
-	picture := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{Clip: clip, CaptureBeyondViewport: new(true)})
+	picture := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{Clip: clip, CaptureBeyondViewport: new(true), OptimizeForSpeed: new(true)})
 	if err := os.WriteFile(filepath.Join(pictures(p.T), name+".png"), picture.Data, 0o600); err != nil {
 		p.Fatal(err)
 	}
