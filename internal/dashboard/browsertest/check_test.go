@@ -3,6 +3,7 @@ package browsertest
 import (
 	_ "embed"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 )
@@ -134,9 +135,15 @@ func (p *tab) crawl(prefix string, known map[string]bool) {
 			continue
 		}
 		known[pattern(path)] = true
-		if status := p.visit(path); status != 200 {
+		if status := p.visit(path); status != http.StatusOK {
 			p.Errorf("%s answers %d", path, status)
 			continue
+		}
+		if at := pattern(p.path()); at != pattern(path) { // it leads somewhere else
+			if known[at] {
+				continue
+			}
+			known[at] = true
 		}
 		name := strings.Trim(notInName.ReplaceAllString(pattern(path), "-"), "-")
 		p.check(fmt.Sprintf("%s-%s", prefix, name))

@@ -1,6 +1,9 @@
 package browsertest
 
 import (
+	"encoding/base32"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
@@ -21,39 +24,88 @@ func newTown(t *testing.T) *town {
 	t.Helper()
 	w := testkit.NewWorld(t)
 	s := testkit.Run(t, sqltest.SQLite(t), testkit.Simulator(w))
-	return &town{s, w, startBrowser(t), s.Account(t, "Padaria")}
+	return &town{s, w, startBrowser(t), s.Account(t, "Padaria Aurora")}
 }
 
-// app is an authenticator app.
-type app struct {
+// home returns a path below the account.
+func (w *town) home(path string) string { return "/accounts/" + w.shop.ID.String() + path }
+
+// stock gives the account one thing of each kind.
+func (w *town) stock(t *testing.T) testkit.Things {
+	t.Helper()
+	return w.Stock(t, w.shop, w.world, func() { w.world.Do(t, http.MethodPost, "/sim/clock", `{"advance_seconds": 60}`, nil) })
+}
+
+// phone is somebody's authenticator app.
+type phone struct {
 	secret []byte
 	step   int64 // whose code was used last
 }
 
 // code returns a code that was not used before.
-func (a *app) code() string {
+func (a *phone) code() string {
 	a.step = max(a.step+1, totp.Step(testkit.Real.Real())-1)
 	return totp.Code(a.secret, a.step)
 }
 
-// People use the dashboard.
-func TestWalk(t *testing.T) {
-	t.Parallel()
-	w := newTown(t)
-	link, err := w.Core.Users.Invite(t.Context(), user.Invitation{Email: "ana@example.com", Account: w.shop.ID, Role: user.Owner})
+// person is somebody in a tab.
+type person struct {
+	*tab
+	email string
+	phone *phone
+}
+
+// comeIn opens an invitation, chooses a password and sets up an authenticator app.
+func (w *town) comeIn(t *testing.T, i user.Invitation) *person {
+	t.Helper()
+	link, err := w.Core.Users.Invite(t.Context(), i)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := w.b.open(t, w.URL)
-	known := map[string]bool{}
-	p.visit("/sign-in")
-	p.check("sign-in")
+	p := &person{w.b.open(t, w.URL), i.Email, &phone{}}
 	p.visit("/invitations/" + link)
 	p.check("invitation")
-	p.fill("Seu nome", "Ana")
+	p.fill("Seu nome", "Ana Maria")
 	p.fill("Nova senha", testkit.PasswordOfAll)
+	p.follow("Continuar")
+	if !i.Operator { // who has to have one is led there
+		p.visit("/security/totp")
+	}
+	secret := evaluate[string](p.tab, `document.getElementById("c-totp").textContent`)
+	if p.phone.secret, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(secret, " ", "")); err != nil {
+		t.Fatal(err)
+	}
+	p.fill("Seis dígitos", p.phone.code())
+	p.follow("Ligar")
+	p.check("recovery-codes")
+	p.follow("Já guardei")
+	return p
+}
+
+// signIn signs out and in again, with the second factor.
+func (p *person) signIn() {
+	p.Helper()
+	p.follow("Sair")
+	p.check("sign-in")
+	p.fill("E-mail", p.email)
+	p.fill("Senha", testkit.PasswordOfAll)
+	p.follow("Entrar")
+	p.check("sign-in-code")
+	p.fill("Código do autenticador", p.phone.code())
 	p.leaving(func() { p.press("\r") })
-	p.crawl("owner", known)
-	p.visit("/docs")
-	p.crawl("docs", known)
+}
+
+// People use the dashboard: an owner takes and sends money, connects a program and defends the account, and an operator
+// looks after it.
+func TestWalk(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	known := map[string]bool{}
+	owner := w.comeIn(t, user.Invitation{Email: "ana@example.com", Account: w.shop.ID, Role: user.Owner})
+	owner.signIn()
+	w.stock(t)
+	owner.visit(w.home(""))
+	owner.crawl("owner", known)
+	owner.visit("/docs/crypto") // the largest
+	owner.check("docs-crypto")
 }
