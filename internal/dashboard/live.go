@@ -53,7 +53,7 @@ func (d *Dashboard) follow(v *visit) (reply, error) {
 	case err != nil:
 		return reply{}, err
 	}
-	return reply{stream: func() { d.stream(v, s) }}, nil
+	return reply{live: func() { d.stream(v, s) }}, nil
 }
 
 // stream tells a page what happens until it goes, the server stops, or the visitor may not know any more.
