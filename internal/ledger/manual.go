@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -37,7 +39,9 @@ func (l *Ledger) Adjust(ctx context.Context, account id.Account, amount money.Am
 		t.Amount.Units = -amount.Units
 		t.Source, t.Target, t.Overdraw = Available, Adjustment, true
 	}
-	return t, l.postOnce(ctx, &t)
+	return t, l.postOnce(ctx, &t, oplog.Entry{
+		Action: oplog.AccountAdjust, After: oplog.Fields{"amount": amount.String(), "currency": string(amount.Currency)}, Reason: reason,
+	})
 }
 
 // Hold blocks money of the account for review, also when available then goes below zero. The transfer's ID names the hold.
@@ -46,7 +50,7 @@ func (l *Ledger) Hold(ctx context.Context, account id.Account, amount money.BRL,
 		Account: account, Amount: amount.Amount(), Source: Available, Target: Blocked,
 		Kind: KindHold, OnceKey: l.ids.New().String(), Memo: reason, Overdraw: true,
 	}
-	return t, l.postOnce(ctx, &t)
+	return t, l.postOnce(ctx, &t, oplog.Entry{Action: oplog.AccountHold, After: oplog.Fields{"amount": t.Amount.String()}, Reason: reason})
 }
 
 // Release ends a hold. It fails with [ErrNoHold] or [ErrReleased].
@@ -62,18 +66,23 @@ func (l *Ledger) Release(ctx context.Context, account id.Account, hold id.ID) (T
 		Account: account, Amount: h.Amount, Source: Blocked, Target: Available,
 		Kind: KindRelease, Ref: hold, OnceKey: hold.String(), After: hold, // another node's clock may be ahead
 	}
-	return t, l.postOnce(ctx, &t)
+	return t, l.postOnce(ctx, &t, oplog.Entry{
+		Action: oplog.AccountRelease, Subject: id.Hold.Format(hold), Before: oplog.Fields{"amount": t.Amount.String(), "reason": h.Memo},
+	})
 }
 
 // postOnce posts a transfer that has a OnceKey. A COMMIT whose answer is lost is run again and then meets its own key:
-// that is success.
-func (l *Ledger) postOnce(ctx context.Context, t *Transfer) error {
+// that is success. The entry of the operator log is about the account unless it says otherwise.
+func (l *Ledger) postOnce(ctx context.Context, t *Transfer, done oplog.Entry) error {
+	done.Account, done.Subject = t.Account, cmp.Or(done.Subject, t.Account.String())
+	entry := oplog.Begin(ctx, l.ids, done)
 	var tried []id.ID
 	err := l.Write(ctx, func(ctx context.Context, tx *Tx) error {
 		// A credit touches no balance row, so that it would not notice a missing account.
 		if err := requireBooks(ctx, tx.Tx, t); err != nil {
 			return err
 		}
+		entry.Write(ctx, tx.Tx)
 		err := tx.Post(ctx, t)
 		tried = append(tried, t.ID)
 		return err
