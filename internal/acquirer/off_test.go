@@ -1,7 +1,7 @@
 package acquirer
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,13 +64,13 @@ func TestRecent(t *testing.T) {
 	r, _ := newRouter(t, Route{Acquirer: &fake{name: "alpha"}})
 	for i := range decisionsMax + 3 {
 		n := newCharge
-		n.TxID = fmt.Sprint(i)
+		n.TxID = strconv.Itoa(i)
 		if _, err := r.CreateCharge(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 	}
 	recent := r.Recent()
-	if len(recent) != decisionsMax || recent[0].Name != fmt.Sprint(decisionsMax+2) || recent[decisionsMax-1].Name != "3" {
+	if len(recent) != decisionsMax || recent[0].Name != strconv.Itoa(decisionsMax+2) || recent[decisionsMax-1].Name != "3" {
 		t.Errorf("%d, from %q to %q", len(recent), recent[0].Name, recent[len(recent)-1].Name)
 	}
 	if d := recent[0]; d.What != "charge" || d.Reason != ReasonFirst || d.Outcome != Accepted || d.At.IsZero() {

@@ -138,7 +138,10 @@ func (f Fields) text() string {
 	if f == nil {
 		f = Fields{}
 	}
-	b, _ := json.Marshal(f) // texts always can be
+	b, err := json.Marshal(f)
+	if err != nil {
+		panic("oplog: " + err.Error()) // texts always can be written
+	}
 	return string(b)
 }
 

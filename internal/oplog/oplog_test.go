@@ -89,7 +89,7 @@ func TestCheckReason(t *testing.T) {
 	t.Parallel()
 	for reason, ok := range map[string]bool{
 		"because": true, strings.Repeat("é", oplog.ReasonCharsMax): true,
-		"": false, " \t": false, "two\nlines": false, strings.Repeat("x", oplog.ReasonCharsMax+1): false, "\xff": false,
+		"": false, "   ": false, "two\nlines": false, strings.Repeat("x", oplog.ReasonCharsMax+1): false, "\xff": false,
 	} {
 		err := oplog.CheckReason(reason)
 		if (err == nil) != ok {
