@@ -46,6 +46,7 @@ type commands struct {
 	Endpoint  endpointCommands `cmd:"" help:"Where events are sent."`
 	Event     eventCommands    `cmd:"" help:"What happened, and who was told."`
 	Listen    listenCommand    `cmd:"" help:"Forward an account's events to a local URL, signed."`
+	User      userCommands     `cmd:"" help:"People who use the dashboard."`
 	IP        ipCommands       `cmd:"" name:"ip" help:"Addresses that are blocked for good."`
 	Log       logCommand       `cmd:"" help:"What operators did, the latest first."`
 	Audit     auditCommand     `cmd:"" help:"Add both ledgers up again and say what does not fit."`

@@ -31,6 +31,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/switchboard"
+	"github.com/ponte-pay/ponte/internal/user"
 	"github.com/ponte-pay/ponte/internal/webhook"
 	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
@@ -44,6 +45,7 @@ type Core struct {
 	Accounts *account.Service
 	Feed     *event.Feed
 	Switches *switchboard.Service
+	Users    *user.Service
 
 	store   config.Store
 	ring    func(context.Context) (*seal.Ring, error)
@@ -85,6 +87,7 @@ func Open(ctx context.Context, store config.Store, how Opening) (*Core, error) {
 	c.release = release
 	c.store = store
 	c.ring = c.keyring()
+	c.Users = user.New(user.Services{DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Ring: c.ring})
 	return c, nil
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/audit"
 	"github.com/ponte-pay/ponte/internal/callback"
 	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/dashboard"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/node"
@@ -86,14 +88,20 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
 	toldCoins := callback.NewChain(bank.Chain.Provider, bank.Chain.secret,
 		callback.ChainReceivers{Payment: deposits.Hint, Payout: withdrawals.Hint}, s.metrics.notified)
+	pages := dashboard.New(dashboard.Services{
+		DB: core.DB, Clock: core.Clock, IDs: core.IDs, Random: rand.Reader, Log: log, Users: core.Users, Accounts: core.Accounts, Charges: charges,
+		Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
+	})
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case toldCoins.Takes(r.URL.Path):
 			toldCoins.ServeHTTP(w, r)
 		case strings.HasPrefix(r.URL.Path, callback.Prefix):
 			told.ServeHTTP(w, r)
-		default:
+		case strings.HasPrefix(r.URL.Path, api.Prefix+"/"):
 			v1.ServeHTTP(w, r)
+		default:
+			pages.ServeHTTP(w, r)
 		}
 	})))
 	s.loops = slices.Concat(bank.steps, []loop{
@@ -119,6 +127,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "withdrawal hints", every: 20 * time.Millisecond, step: withdrawals.FollowHints},
 		{name: "withdrawal checks", every: 500 * time.Millisecond, step: withdrawals.CheckDue},
 		{name: "audits", every: time.Minute, step: s.audits.Step, wake: s.audits.Wake()},
+		{name: "people", every: time.Minute, step: core.Users.Step},
 		{name: "lost charges", every: 5 * time.Second, step: bank.Router.Step},
 	}, webhookLoops(hooks))
 	if bank.Chain.isSomebody() { // whose list can be read
