@@ -29,11 +29,20 @@ var (
 	ErrReleased = errors.New("ledger: the hold is released already")
 )
 
+// ErrAnother is returned where a key has made something else before.
+var ErrAnother = errors.New("ledger: the key was used for something else")
+
 // Adjust credits the account's available money, or debits it when amount is negative, also below zero.
 func (l *Ledger) Adjust(ctx context.Context, account id.Account, amount money.Amount, reason string) (Transfer, error) {
+	return l.AdjustOnce(ctx, l.ids.New().String(), account, amount, reason)
+}
+
+// AdjustOnce is Adjust that is done once, however often it is called with the same key. It fails with [ErrAnother] when the
+// key has adjusted otherwise.
+func (l *Ledger) AdjustOnce(ctx context.Context, key string, account id.Account, amount money.Amount, reason string) (Transfer, error) {
 	t := Transfer{
 		Account: account, Amount: amount, Source: Adjustment, Target: Available,
-		Kind: KindAdjustment, OnceKey: l.ids.New().String(), Memo: reason,
+		Kind: KindAdjustment, OnceKey: key, Memo: reason,
 	}
 	if amount.Units < 0 {
 		t.Amount.Units = -amount.Units
@@ -46,9 +55,15 @@ func (l *Ledger) Adjust(ctx context.Context, account id.Account, amount money.Am
 
 // Hold blocks money of the account for review, also when available then goes below zero. The transfer's ID names the hold.
 func (l *Ledger) Hold(ctx context.Context, account id.Account, amount money.BRL, reason string) (Transfer, error) {
+	return l.HoldOnce(ctx, l.ids.New().String(), account, amount, reason)
+}
+
+// HoldOnce is Hold that is done once, however often it is called with the same key. It fails with [ErrAnother] when the key
+// has held otherwise.
+func (l *Ledger) HoldOnce(ctx context.Context, key string, account id.Account, amount money.BRL, reason string) (Transfer, error) {
 	t := Transfer{
 		Account: account, Amount: amount.Amount(), Source: Available, Target: Blocked,
-		Kind: KindHold, OnceKey: l.ids.New().String(), Memo: reason, Overdraw: true,
+		Kind: KindHold, OnceKey: key, Memo: reason, Overdraw: true,
 	}
 	return t, l.postOnce(ctx, &t, oplog.Entry{Action: oplog.AccountHold, After: oplog.Fields{"amount": t.Amount.String()}, Reason: reason})
 }
@@ -94,8 +109,13 @@ func (l *Ledger) postOnce(ctx context.Context, t *Transfer, done oplog.Entry) er
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(tried, stored.ID) {
-		return ErrReleased // only a release has a key that another call can use
+	isOwn := slices.Contains(tried, stored.ID)
+	isSame := stored.Amount == t.Amount && stored.Source == t.Source && stored.Memo == t.Memo
+	switch {
+	case !isOwn && t.Kind == KindRelease:
+		return ErrReleased // whoever did it
+	case !isOwn && !isSame:
+		return ErrAnother
 	}
 	*t = stored
 	return nil
