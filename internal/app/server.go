@@ -90,6 +90,9 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		callback.ChainReceivers{Payment: deposits.Hint, Payout: withdrawals.Hint}, s.metrics.notified)
 	pages := dashboard.New(dashboard.Services{
 		DB: core.DB, Clock: core.Clock, IDs: core.IDs, Random: rand.Reader, Log: log, Users: core.Users, Accounts: core.Accounts, Charges: charges,
+		Operator: dashboard.OperatorServices{
+			Ledger: core.Ledger, Hooks: hooks, Payouts: payouts, Router: bank.Router, Switches: core.Switches, Audits: s.audits,
+		},
 		Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
 	})
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -30,6 +30,8 @@ type Services struct {
 	Accounts *account.Service
 	Charges  *charge.Service
 
+	Operator OperatorServices
+
 	Simulated bool   // no money is real: every page says so
 	BankPage  string // where simulated charges are paid; "" for nowhere
 	PublicURL string // where people reach this server; "" when only the request knows

@@ -32,7 +32,7 @@ func routes() []*route {
 	anyone, half, signedIn := rule{who: anybody}, rule{who: halfway}, rule{who: person}
 	view := members(user.View)
 	const acc = "/accounts/{account}"
-	return []*route{
+	return append(adminRoutes(), []*route{
 		// Getting in.
 		{method: get, path: "/{$}", rule: signedIn, answer: (*Dashboard).home},
 		{method: get, path: signInPath, rule: anyone, answer: (*Dashboard).showSignIn},
@@ -55,7 +55,7 @@ func routes() []*route {
 
 		// An account: what there is.
 		{method: get, path: acc, rule: view, answer: (*Dashboard).overview},
-	}
+	}...)
 }
 
 // accountPlaces is the menu of an account.
@@ -64,6 +64,3 @@ var accountPlaces = []placeGroup{
 		{key: "nav.overview", icon: "home"},
 	}},
 }
-
-// adminPlaces is the menu of operators.
-var adminPlaces []placeGroup
