@@ -21,6 +21,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/activity"
 	"github.com/ponte-pay/ponte/internal/api"
+	"github.com/ponte-pay/ponte/internal/audit"
 	"github.com/ponte-pay/ponte/internal/callback"
 	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/dashboard"
@@ -56,6 +57,7 @@ type Server struct {
 	loops   []loop
 	hooks   *webhook.Service
 	live    *live.Hub
+	audits  *audit.Job
 
 	underWay atomic.Int64 // requests that were let in before draining
 }
@@ -77,6 +79,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		return nil, err
 	}
 	s.hooks = hooks
+	s.audits = audit.NewJob(core.DB, core.Clock, core.IDs)
 	s.metrics.watch(hooks)
 	charges, payouts := core.charges(bank, once, hooks, log, s.metrics.heard), core.payouts(bank, once, hooks, log)
 	infractions := core.infractions(bank, charges, log)
@@ -95,6 +98,9 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		DB: core.DB, Clock: core.Clock, IDs: core.IDs, Random: rand.Reader, Log: log, Users: core.Users, Accounts: core.Accounts, Charges: charges,
 		Live: s.live, OpenAPI: api.OpenAPI,
 		Payouts: payouts, Infractions: infractions, Deposits: deposits, Withdrawals: withdrawals, Hooks: hooks, Activity: sums,
+		Operator: dashboard.OperatorServices{
+			Ledger: core.Ledger, Hooks: hooks, Payouts: payouts, Router: bank.Router, Switches: core.Switches, Audits: s.audits,
+		},
 		Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
 	})
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -112,6 +118,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	s.loops = slices.Concat(bank.steps, []loop{
 		{name: "node", every: 500 * time.Millisecond, step: s.node.Step, early: true},
 		{name: "endpoints", every: 400 * time.Millisecond, step: hooks.Refresh, early: true}, // before anything that writes events
+		{name: "switches", every: 500 * time.Millisecond, step: core.Switches.Step(bank.Router), early: true},
 		{name: "guard", every: 500 * time.Millisecond, step: guard.Step, early: true},
 		{name: "ratelimit", every: ratelimit.StepEvery, step: limiter.Step, early: true},
 		{name: "fold", every: 50 * time.Millisecond, step: core.Ledger.Step},
@@ -132,6 +139,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "withdrawal checks", every: 500 * time.Millisecond, step: withdrawals.CheckDue},
 		{name: "live", every: live.StepEvery, step: s.live.Step},
 		{name: "activity", every: time.Second, step: sums.Step},
+		{name: "audits", every: time.Minute, step: s.audits.Step, wake: s.audits.Wake()},
 		{name: "people", every: time.Minute, step: core.Users.Step},
 		{name: "lost charges", every: 5 * time.Second, step: bank.Router.Step},
 	}, webhookLoops(hooks))

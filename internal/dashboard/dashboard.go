@@ -47,6 +47,8 @@ type Services struct {
 	Deposits    *deposit.Service
 	Withdrawals *withdrawal.Service
 
+	Operator OperatorServices
+
 	Simulated bool   // no money is real: every page says so
 	BankPage  string // where simulated charges are paid; "" for nowhere
 	PublicURL string // where people reach this server; "" when only the request knows

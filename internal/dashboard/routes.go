@@ -32,7 +32,7 @@ func routes() []*route {
 	anyone, half, signedIn := rule{who: anybody}, rule{who: halfway}, rule{who: person}
 	view := members(user.View)
 	const acc = "/accounts/{account}"
-	return []*route{
+	return append(adminRoutes(), []*route{
 		// Getting in.
 		{method: get, path: "/{$}", rule: signedIn, answer: (*Dashboard).home},
 		{method: get, path: signInPath, rule: anyone, answer: (*Dashboard).showSignIn},
@@ -84,7 +84,7 @@ func routes() []*route {
 		{method: post, path: acc + "/withdrawals/confirm", rule: members(user.Pay), resource: account.ResourceCrypto, answer: (*Dashboard).confirmWithdrawal},
 		{method: post, path: acc + "/withdrawals", rule: members(user.Pay), resource: account.ResourceCrypto, answer: (*Dashboard).createWithdrawal},
 		{method: get, path: acc + "/withdrawals/{id}", rule: view, resource: account.ResourceCrypto, answer: (*Dashboard).showWithdrawal},
-	}
+	}...)
 }
 
 // accountPlaces is the menu of an account.
@@ -102,6 +102,3 @@ var accountPlaces = []placeGroup{
 		{key: "nav.withdrawals", path: "/withdrawals", icon: "out", resource: account.ResourceCrypto},
 	}},
 }
-
-// adminPlaces is the menu of operators.
-var adminPlaces []placeGroup
