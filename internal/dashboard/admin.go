@@ -1,7 +1,7 @@
 package dashboard
 
 import (
-	"time"
+	"strconv"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/acquirer"
@@ -110,7 +110,7 @@ type adminHomeData struct {
 	UnmatchedUSD int64 // payments at the crypto provider
 	Stuck        int64
 	Concern      infraction.Concern
-	Lag          time.Duration
+	Lag          string // of deliveries
 	Parked       int
 	Failing      int // endpoints, for days
 	Acquirers    []acquirer.Health
@@ -128,7 +128,7 @@ func (d *Dashboard) adminHome(v *visit) (reply, error) {
 		func() (err error) { data.UnmatchedUSD, err = deposit.CountUnmatched(ctx, d.DB); return err },
 		func() (err error) { data.Stuck, err = deposit.CountStuck(ctx, d.DB); return err },
 		func() (err error) { data.Concern, err = infraction.CountConcerns(ctx, d.DB, d.Clock.Now()); return err },
-		func() (err error) { data.Lag, err = d.Operator.Hooks.Lag(ctx); return err },
+		func() (err error) { data.Lag, err = d.lag(v); return err },
 		func() (err error) { data.Parked, err = d.Operator.Hooks.CountParked(ctx); return err },
 		func() error {
 			failing, err := d.Operator.Hooks.FailingLong(ctx)
@@ -141,6 +141,12 @@ func (d *Dashboard) adminHome(v *visit) (reply, error) {
 		}
 	}
 	return page("admin_home", data)
+}
+
+// lag says how late deliveries are.
+func (d *Dashboard) lag(v *visit) (string, error) {
+	lag, err := d.Operator.Hooks.Lag(v.Context())
+	return v.locale.number(strconv.FormatFloat(max(0, lag.Seconds()), 'f', 1, 64)) + space + "s", err
 }
 
 // done says that something was done, on the page that shows it.

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/audit"
@@ -19,7 +18,7 @@ import (
 
 // adminDeliveriesData is how events reach their receivers.
 type adminDeliveriesData struct {
-	Lag     time.Duration
+	Lag     string
 	Count   int // of parked deliveries, up to ten thousand
 	Parked  []parked
 	Failing []*webhook.Endpoint
@@ -53,7 +52,7 @@ func (d *Dashboard) adminDeliveries(v *visit) (reply, error) {
 		last = data.Parked[pageRows-1].place()
 	}
 	data.Pager = newPager(v, last != "", last)
-	if data.Lag, err = d.Operator.Hooks.Lag(ctx); err != nil {
+	if data.Lag, err = d.lag(v); err != nil {
 		return reply{}, err
 	}
 	if data.Count, err = d.Operator.Hooks.CountParked(ctx); err != nil {
@@ -316,7 +315,9 @@ func (d *Dashboard) entries(v *visit, p oplog.Page) ([]logEntry, error) {
 		fields := maps.Clone(e.Before)
 		maps.Copy(fields, e.After)
 		for _, field := range slices.Sorted(maps.Keys(fields)) {
-			one.Changes = append(one.Changes, change{field, e.Before[field], e.After[field]})
+			if e.Before[field] != "" || e.After[field] != "" {
+				one.Changes = append(one.Changes, change{field, e.Before[field], e.After[field]})
+			}
 		}
 		shown = append(shown, one)
 	}
