@@ -16,9 +16,6 @@ type adminAccountsData struct {
 	Key      string           // of that, shown once
 }
 
-// option is a choice of a form.
-type option struct{ Value, Text string }
-
 // Words of an account's status, as its settings write them.
 var statuses = []string{string(account.StatusActive), string(account.StatusUnderReview), string(account.StatusBanned)}
 

@@ -40,7 +40,7 @@ func (d *Dashboard) adminDeliveries(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, errNoRoute
 	}
-	list, err := d.Operator.Hooks.ListParked(ctx, after, pageRows+1)
+	list, err := d.Hooks.ListParked(ctx, after, pageRows+1)
 	if err != nil {
 		return reply{}, err
 	}
@@ -55,10 +55,10 @@ func (d *Dashboard) adminDeliveries(v *visit) (reply, error) {
 	if data.Lag, err = d.lag(v); err != nil {
 		return reply{}, err
 	}
-	if data.Count, err = d.Operator.Hooks.CountParked(ctx); err != nil {
+	if data.Count, err = d.Hooks.CountParked(ctx); err != nil {
 		return reply{}, err
 	}
-	if data.Failing, err = d.Operator.Hooks.FailingLong(ctx); err != nil {
+	if data.Failing, err = d.Hooks.FailingLong(ctx); err != nil {
 		return reply{}, err
 	}
 	return page("admin_deliveries", data)
@@ -92,7 +92,7 @@ func parseParked(text string) (*webhook.ParkedDelivery, error) {
 }
 
 func (d *Dashboard) adminRedeliver(v *visit) (reply, error) {
-	_, err := d.Operator.Hooks.Redeliver(v.Context(), v.PostFormValue("event"), v.PostFormValue("endpoint"))
+	_, err := d.Hooks.Redeliver(v.Context(), v.PostFormValue("event"), v.PostFormValue("endpoint"))
 	if err != nil {
 		return reply{}, err
 	}
@@ -101,7 +101,7 @@ func (d *Dashboard) adminRedeliver(v *visit) (reply, error) {
 
 // adminEndpoint switches an endpoint that fails off.
 func (d *Dashboard) adminEndpoint(v *visit) (reply, error) {
-	if _, err := d.Operator.Hooks.Disable(v.Context(), v.PostFormValue("endpoint")); err != nil {
+	if _, err := d.Hooks.Disable(v.Context(), v.PostFormValue("endpoint")); err != nil {
 		return reply{}, err
 	}
 	return done(v, "admin.endpoint_disabled", adminPath+"/deliveries")

@@ -117,8 +117,9 @@ func (l *Log) Write(ctx context.Context, tx *sqldb.Tx, e Event) error {
 }
 
 const (
-	insertEvent = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
-	selectEvent = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id = $2`
+	insertEvent  = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
+	listEventsOf = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND ref = $2 ORDER BY id LIMIT $3`
+	selectEvent  = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id = $2`
 )
 
 func scanEvent(r sqldb.Row) (e Event, err error) {
@@ -127,6 +128,14 @@ func scanEvent(r sqldb.Row) (e Event, err error) {
 	err = r.Scan(&account, &e.ID, &kind, &e.Data)
 	e.Account, e.Type = id.Account(account), Type(kind)
 	return e, err
+}
+
+// ofMax is how many events a thing has at most: one of each type.
+const ofMax = 32
+
+// Of returns what happened to a thing of an account, in the order in which it did.
+func Of(ctx context.Context, q sqldb.Querier, account id.Account, ref id.ID) ([]Event, error) {
+	return sqldb.All(ctx, q, scanEvent, listEventsOf, int64(account), ref, ofMax)
 }
 
 // Get returns an account's event, or [sqldb.ErrNoRows].

@@ -123,7 +123,7 @@ func (s *Service) DisableTOTP(ctx context.Context, v Visitor, password, code str
 	if err := s.checkOld(ctx, v.Person, password); err != nil {
 		return err
 	}
-	if err := s.CheckCode(ctx, v.Person, code); err != nil {
+	if err := s.CheckCode(ctx, v.Person, code, ""); err != nil {
 		return err
 	}
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
