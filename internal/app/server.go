@@ -98,9 +98,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		DB: core.DB, Clock: core.Clock, IDs: core.IDs, Random: rand.Reader, Log: log, Users: core.Users, Accounts: core.Accounts, Charges: charges,
 		Live: s.live, OpenAPI: api.OpenAPI,
 		Payouts: payouts, Infractions: infractions, Deposits: deposits, Withdrawals: withdrawals, Hooks: hooks, Activity: sums,
-		Operator: dashboard.OperatorServices{
-			Ledger: core.Ledger, Hooks: hooks, Payouts: payouts, Router: bank.Router, Switches: core.Switches, Audits: s.audits,
-		},
+		Operator:  dashboard.OperatorServices{Ledger: core.Ledger, Router: bank.Router, Switches: core.Switches, Audits: s.audits},
 		Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
 	})
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -138,8 +136,8 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "withdrawal hints", every: 20 * time.Millisecond, step: withdrawals.FollowHints},
 		{name: "withdrawal checks", every: 500 * time.Millisecond, step: withdrawals.CheckDue},
 		{name: "live", every: live.StepEvery, step: s.live.Step},
-		{name: "activity", every: time.Second, step: sums.Step},
 		{name: "audits", every: time.Minute, step: s.audits.Step, wake: s.audits.Wake()},
+		{name: "activity", every: time.Second, step: sums.Step},
 		{name: "people", every: time.Minute, step: core.Users.Step},
 		{name: "lost charges", every: 5 * time.Second, step: bank.Router.Step},
 	}, webhookLoops(hooks))

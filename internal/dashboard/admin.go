@@ -1,7 +1,7 @@
 package dashboard
 
 import (
-	"time"
+	"strconv"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/acquirer"
@@ -12,19 +12,19 @@ import (
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/switchboard"
-	"github.com/ponte-pay/ponte/internal/webhook"
 	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 // OperatorServices are what only the operator's pages call.
 type OperatorServices struct {
 	Ledger   *ledger.Ledger
-	Hooks    *webhook.Service
-	Payouts  *payout.Service
 	Router   *acquirer.Router
 	Switches *switchboard.Service
 	Audits   *audit.Job
 }
+
+// routes are all pages and forms, each with who may use it. A test refuses one without a rule.
+func routes() []*route { return append(pageRoutes(), adminRoutes()...) }
 
 // adminRoutes are the operator's pages and forms.
 func adminRoutes() []*route {
@@ -110,7 +110,7 @@ type adminHomeData struct {
 	UnmatchedUSD int64 // payments at the crypto provider
 	Stuck        int64
 	Concern      infraction.Concern
-	Lag          time.Duration
+	Lag          string // of deliveries
 	Parked       int
 	Failing      int // endpoints, for days
 	Acquirers    []acquirer.Health
@@ -128,10 +128,10 @@ func (d *Dashboard) adminHome(v *visit) (reply, error) {
 		func() (err error) { data.UnmatchedUSD, err = deposit.CountUnmatched(ctx, d.DB); return err },
 		func() (err error) { data.Stuck, err = deposit.CountStuck(ctx, d.DB); return err },
 		func() (err error) { data.Concern, err = infraction.CountConcerns(ctx, d.DB, d.Clock.Now()); return err },
-		func() (err error) { data.Lag, err = d.Operator.Hooks.Lag(ctx); return err },
-		func() (err error) { data.Parked, err = d.Operator.Hooks.CountParked(ctx); return err },
+		func() (err error) { data.Lag, err = d.lag(v); return err },
+		func() (err error) { data.Parked, err = d.Hooks.CountParked(ctx); return err },
 		func() error {
-			failing, err := d.Operator.Hooks.FailingLong(ctx)
+			failing, err := d.Hooks.FailingLong(ctx)
 			data.Failing = len(failing)
 			return err
 		},
@@ -141,6 +141,12 @@ func (d *Dashboard) adminHome(v *visit) (reply, error) {
 		}
 	}
 	return page("admin_home", data)
+}
+
+// lag says how late deliveries are.
+func (d *Dashboard) lag(v *visit) (string, error) {
+	lag, err := d.Hooks.Lag(v.Context())
+	return v.locale.number(strconv.FormatFloat(max(0, lag.Seconds()), 'f', 1, 64)) + space + "s", err
 }
 
 // done says that something was done, on the page that shows it.

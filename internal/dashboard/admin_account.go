@@ -83,7 +83,7 @@ func (d *Dashboard) accountData(v *visit) (data adminAccountData, err error) {
 		func() error { data.Invitations, err = d.Users.Invitations(ctx, number); return err },
 		func() error {
 			list, err := charge.Before(ctx, d.DB, number, id.Max, recentCharges)
-			data.Charges = routed(list)
+			data.Charges = routed(v, list)
 			return err
 		},
 		func() error {

@@ -117,19 +117,29 @@ type routedCharge struct {
 
 // routing is one line of a charge's routing, as it is stored.
 type routing struct {
-	Acquirer string `json:"acquirer"`
-	Reason   string `json:"reason"`
-	Outcome  string `json:"outcome"`
-	Error    string `json:"error"`
+	Acquirer string          `json:"acquirer"`
+	Reason   acquirer.Reason `json:"reason"`
+	Outcome  string          `json:"outcome"`
+	Error    string          `json:"error"`
+
+	Why, Result, Tone string // as people read them
 }
 
 // routed reads the routing of charges. One that cannot be read is shown without.
-func routed(list []charge.Charge) []routedCharge {
+func routed(v *visit, list []charge.Charge) []routedCharge {
+	tones := map[string]string{}
+	for outcome, tone := range outcomeTones {
+		tones[outcome.String()] = tone
+	}
 	out := make([]routedCharge, len(list))
 	for i, c := range list {
 		out[i].Charge = c
 		if json.Unmarshal([]byte(c.Routing), &out[i].Routing) != nil {
 			out[i].Routing = nil
+		}
+		for j := range out[i].Routing {
+			r := &out[i].Routing[j]
+			r.Why, r.Result, r.Tone = v.t(reasons[r.Reason]), v.t("admin.outcome_"+r.Outcome), tones[r.Outcome]
 		}
 	}
 	return out
@@ -212,7 +222,7 @@ func (d *Dashboard) adminAsk(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, errForm
 	}
-	p, err := d.Operator.Payouts.Get(v.Context(), number, v.PostFormValue("id"))
+	p, err := d.Payouts.Get(v.Context(), number, v.PostFormValue("id"))
 	if err != nil {
 		return reply{}, err
 	}

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/audit"
@@ -19,7 +18,7 @@ import (
 
 // adminDeliveriesData is how events reach their receivers.
 type adminDeliveriesData struct {
-	Lag     time.Duration
+	Lag     string
 	Count   int // of parked deliveries, up to ten thousand
 	Parked  []parked
 	Failing []*webhook.Endpoint
@@ -41,7 +40,7 @@ func (d *Dashboard) adminDeliveries(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, errNoRoute
 	}
-	list, err := d.Operator.Hooks.ListParked(ctx, after, pageRows+1)
+	list, err := d.Hooks.ListParked(ctx, after, pageRows+1)
 	if err != nil {
 		return reply{}, err
 	}
@@ -53,13 +52,13 @@ func (d *Dashboard) adminDeliveries(v *visit) (reply, error) {
 		last = data.Parked[pageRows-1].place()
 	}
 	data.Pager = newPager(v, last != "", last)
-	if data.Lag, err = d.Operator.Hooks.Lag(ctx); err != nil {
+	if data.Lag, err = d.lag(v); err != nil {
 		return reply{}, err
 	}
-	if data.Count, err = d.Operator.Hooks.CountParked(ctx); err != nil {
+	if data.Count, err = d.Hooks.CountParked(ctx); err != nil {
 		return reply{}, err
 	}
-	if data.Failing, err = d.Operator.Hooks.FailingLong(ctx); err != nil {
+	if data.Failing, err = d.Hooks.FailingLong(ctx); err != nil {
 		return reply{}, err
 	}
 	return page("admin_deliveries", data)
@@ -93,7 +92,7 @@ func parseParked(text string) (*webhook.ParkedDelivery, error) {
 }
 
 func (d *Dashboard) adminRedeliver(v *visit) (reply, error) {
-	_, err := d.Operator.Hooks.Redeliver(v.Context(), v.PostFormValue("event"), v.PostFormValue("endpoint"))
+	_, err := d.Hooks.Redeliver(v.Context(), v.PostFormValue("event"), v.PostFormValue("endpoint"))
 	if err != nil {
 		return reply{}, err
 	}
@@ -102,7 +101,7 @@ func (d *Dashboard) adminRedeliver(v *visit) (reply, error) {
 
 // adminEndpoint switches an endpoint that fails off.
 func (d *Dashboard) adminEndpoint(v *visit) (reply, error) {
-	if _, err := d.Operator.Hooks.Disable(v.Context(), v.PostFormValue("endpoint")); err != nil {
+	if _, err := d.Hooks.Disable(v.Context(), v.PostFormValue("endpoint")); err != nil {
 		return reply{}, err
 	}
 	return done(v, "admin.endpoint_disabled", adminPath+"/deliveries")
@@ -316,7 +315,9 @@ func (d *Dashboard) entries(v *visit, p oplog.Page) ([]logEntry, error) {
 		fields := maps.Clone(e.Before)
 		maps.Copy(fields, e.After)
 		for _, field := range slices.Sorted(maps.Keys(fields)) {
-			one.Changes = append(one.Changes, change{field, e.Before[field], e.After[field]})
+			if e.Before[field] != "" || e.After[field] != "" {
+				one.Changes = append(one.Changes, change{field, e.Before[field], e.After[field]})
+			}
 		}
 		shown = append(shown, one)
 	}

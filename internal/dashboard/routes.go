@@ -26,13 +26,13 @@ const (
 	adminPath    = "/admin"
 )
 
-// routes are all pages and forms, each with who may use it. A test refuses one without a rule.
-func routes() []*route {
+// pageRoutes are the pages and forms of people and their accounts, each with who may use it.
+func pageRoutes() []*route {
 	const get, post = http.MethodGet, http.MethodPost
 	anyone, half, signedIn := rule{who: anybody}, rule{who: halfway}, rule{who: person}
 	view := members(user.View)
 	const acc = "/accounts/{account}"
-	return append(adminRoutes(), []*route{
+	return []*route{
 		// Getting in.
 		{method: get, path: "/{$}", rule: signedIn, answer: (*Dashboard).home},
 		{method: get, path: signInPath, rule: anyone, answer: (*Dashboard).showSignIn},
@@ -53,13 +53,13 @@ func routes() []*route {
 		{method: post, path: "/security/totp/remove", rule: signedIn, answer: (*Dashboard).disableTOTP},
 		{method: post, path: "/security/sessions/end", rule: signedIn, answer: (*Dashboard).endSession},
 
-		// The API reference.
+		// The API reference, and what happens while a page is open.
 		{method: get, path: docsPath, rule: anyone, answer: (*Dashboard).docs},
 		{method: get, path: docsPath + "/{page}", rule: anyone, answer: (*Dashboard).docs},
+		{method: get, path: acc + livePath, rule: view, answer: (*Dashboard).follow},
 
 		// An account: its money.
 		{method: get, path: acc, rule: view, answer: (*Dashboard).overview},
-		{method: get, path: acc + livePath, rule: view, answer: (*Dashboard).follow},
 		{method: get, path: acc + "/charges", rule: view, resource: account.ResourceCharges, answer: (*Dashboard).listCharges},
 		{method: get, path: acc + "/charges/new", rule: members(user.Charge), resource: account.ResourceCharges, answer: (*Dashboard).newCharge},
 		{method: post, path: acc + "/charges", rule: members(user.Charge), resource: account.ResourceCharges, answer: (*Dashboard).createCharge},
@@ -84,7 +84,7 @@ func routes() []*route {
 		{method: post, path: acc + "/withdrawals/confirm", rule: members(user.Pay), resource: account.ResourceCrypto, answer: (*Dashboard).confirmWithdrawal},
 		{method: post, path: acc + "/withdrawals", rule: members(user.Pay), resource: account.ResourceCrypto, answer: (*Dashboard).createWithdrawal},
 		{method: get, path: acc + "/withdrawals/{id}", rule: view, resource: account.ResourceCrypto, answer: (*Dashboard).showWithdrawal},
-	}...)
+	}
 }
 
 // accountPlaces is the menu of an account.
