@@ -93,6 +93,8 @@
     for (const part of parts) {
       const next = fresh.getElementById(part.id);
       if (!next) continue;
+      const open = [...part.querySelectorAll("details")].map((details) => details.open);
+      [...next.querySelectorAll("details")].forEach((details, i) => (details.open = details.open || Boolean(open[i])));
       const focus = part.contains(document.activeElement) ? document.activeElement : null;
       part.replaceWith(document.adoptNode(next));
       if (window.htmx) window.htmx.process(next);
