@@ -66,6 +66,33 @@ type tab struct {
 func (b *browser) open(t *testing.T, base string) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
+	return newTab(t, ctx, end, base)
+}
+
+// beside opens a page in another tab of the same window, and marks it, so that loading it again shows.
+func (p *tab) beside(path string) *tab {
+	p.Helper()
+	ctx, end := chromedp.NewContext(p.ctx)
+	other := newTab(p.T, ctx, end, p.base)
+	other.visit(path)
+	other.mark()
+	return other
+}
+
+// mark marks the page that is open.
+func (p *tab) mark() {
+	p.Helper()
+	evaluate[bool](p, "window.same = true")
+}
+
+// isSame reports whether the page that was marked was not loaded again.
+func (p *tab) isSame() bool {
+	p.Helper()
+	return evaluate[bool](p, "window.same === true")
+}
+
+func newTab(t *testing.T, ctx context.Context, end func(), base string) *tab {
+	t.Helper()
 	p := &tab{T: t, ctx: ctx, base: base}
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("open a tab: %v", err)
@@ -89,6 +116,7 @@ func (b *browser) open(t *testing.T, base string) *tab {
 			t.Errorf("the console says: %s", problem)
 		}
 	})
+	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}) // somebody looks at every tab
 	p.wide()
 	p.scheme("light")
 	return p
@@ -194,7 +222,7 @@ func (p *tab) visit(path string) int {
 // finders are what the other scripts find things by: by what people read.
 const finders = `
 const shown = (e) => e.getClientRects().length > 0 && getComputedStyle(e).visibility !== "hidden";
-const named = (e) => (e.getAttribute("aria-label") || e.innerText || e.textContent).replace(/\s+/g, " ").trim();
+const named = (e) => (e.getAttribute("aria-label") || e.innerText || e.textContent).replace(/[\s\u00a0]+/g, " ").trim();
 const clickable = (name) => [...document.querySelectorAll("a, button, summary")].find((e) => shown(e) && named(e) === name);
 const control = (name) => {
   const label = [...document.querySelectorAll("label")].find((l) => named(l) === name || named(l).startsWith(name + " "));
@@ -304,7 +332,7 @@ func (p *tab) text() string {
 // see waits until the page shows a text.
 func (p *tab) see(text string) {
 	p.Helper()
-	p.wait(text, "document.body.innerText.includes("+quote(text)+")")
+	p.wait(text, `document.body.innerText.replaceAll("\u00a0", " ").includes(`+quote(text)+")")
 }
 
 // Sizes of windows.

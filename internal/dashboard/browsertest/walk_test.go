@@ -24,6 +24,13 @@ func newTown(t *testing.T) *town {
 	t.Helper()
 	w := testkit.NewWorld(t)
 	s := testkit.Run(t, sqltest.SQLite(t), testkit.Simulator(w))
+	t.Cleanup(func() {
+		for line := range strings.Lines(s.Log()) {
+			if strings.Contains(line, `"level":"ERROR"`) {
+				t.Errorf("the server logged %s", line)
+			}
+		}
+	})
 	return &town{s, w, startBrowser(t), s.Account(t, "Padaria Aurora")}
 }
 
@@ -95,6 +102,82 @@ func (p *person) signIn() {
 	p.leaving(func() { p.press("\r") })
 }
 
+// takePayment makes a charge by hand, pays it in the bank's page, and sees it turn paid without loading the page again.
+func (w *town) takePayment(p *person) {
+	p.Helper()
+	p.visit(w.home("/charges"))
+	p.follow("Nova cobrança")
+	p.fill("Valor em reais", "1.234,50")
+	p.fill("Descrição", "Bolo de casamento")
+	p.follow("Criar cobrança")
+	p.see("Aguardando")
+	charge := p.path()
+	code := evaluate[string](p.tab, `document.getElementById("copy-paste").value`)
+	p.mark()
+	list, overview := p.beside(w.home("/charges")), p.beside(w.home(""))
+	bank := w.b.open(p.T, w.world.URL)
+	bank.visit("/")
+	bank.check("bank")
+	bank.fill("Código copia e cola", code)
+	bank.follow("Ler o código")
+	bank.follow("Pagar R$ 1.234,50")
+	bank.see("Pago: R$ 1.234,50")
+
+	// Whoever looks at it sees it: on the page of the charge, in the list and on the overview.
+	p.see("Paga")
+	p.see("Uma cobrança de R$ 1.234,50 foi paga.")
+	list.see("Paga")
+	overview.see("R$ 6.234,50")
+	for _, t := range []*tab{p.tab, list, overview} {
+		if !t.isSame() {
+			p.Errorf("%s was loaded again", t.path())
+		}
+		t.checkShift("paid live")
+	}
+	said := evaluate[bool](p.tab, `(() => { const e = document.getElementById("toast"); return e.getAttribute("aria-live") === "polite" && e.textContent.includes("foi paga"); })()`)
+	if !said {
+		p.Error("nothing was said to screen readers")
+	}
+	if p.path() != charge {
+		p.Errorf("went to %s", p.path())
+	}
+	p.shoot("charge-paid-live")
+}
+
+// sendPayout sends money by hand, with a code of the authenticator app, and sees it arrive.
+func (w *town) sendPayout(p *person) {
+	p.Helper()
+	p.visit(w.home("/payouts"))
+	p.follow("Novo pagamento")
+	p.fill("Valor que o destinatário recebe", "250,00")
+	p.fill("Chave Pix", "maria@example.org")
+	p.fill("external_id", "farinha-7")
+	p.follow("Continuar")
+	p.see("R$ 251,00") // with the fee
+	p.check("owner-payout-confirm")
+	p.fill("Código do autenticador", p.phone.code())
+	p.follow("Enviar R$ 250,00")
+	p.mark()
+	p.see("Concluído")
+	p.see("Manual")
+	if !p.isSame() {
+		p.Error("the page was loaded again")
+	}
+}
+
+// defend answers the infraction.
+func (w *town) defend(p *person, infraction string) {
+	p.Helper()
+	p.visit(w.home("/infractions/" + infraction))
+	p.see("Aberta")
+	p.fill("Sua defesa", "O bolo foi entregue e o cliente assinou.")
+	p.fill("Link das provas", "https://padaria.example.org/provas/1042.pdf")
+	p.click("Enviar defesa")
+	p.follow("Confirmar")
+	p.see("Em análise")
+	p.see("O bolo foi entregue e o cliente assinou.")
+}
+
 // People use the dashboard: an owner takes and sends money, connects a program and defends the account, and an operator
 // looks after it.
 func TestWalk(t *testing.T) {
@@ -103,7 +186,10 @@ func TestWalk(t *testing.T) {
 	known := map[string]bool{}
 	owner := w.comeIn(t, user.Invitation{Email: "ana@example.com", Account: w.shop.ID, Role: user.Owner})
 	owner.signIn()
-	w.stock(t)
+	things := w.stock(t)
+	w.takePayment(owner)
+	w.sendPayout(owner)
+	w.defend(owner, things.Infraction)
 	owner.visit(w.home(""))
 	owner.crawl("owner", known)
 	owner.visit("/docs/crypto") // the largest
