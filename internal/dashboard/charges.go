@@ -35,11 +35,11 @@ type chargesData struct {
 
 // chargeRow is a charge in a list or by itself.
 type chargeRow struct {
-	charge.Charge
+	*charge.Charge
 	Public string
 }
 
-func newChargeRow(c *charge.Charge) chargeRow { return chargeRow{*c, id.Charge.Format(c.ID)} }
+func newChargeRow(c *charge.Charge) chargeRow { return chargeRow{c, id.Charge.Format(c.ID)} }
 
 // search returns what somebody looks for; "" for nothing that could be there.
 func (v *visit) search() string {

@@ -21,13 +21,13 @@ type infractionsData struct {
 
 // infractionRow is an infraction in a list or by itself.
 type infractionRow struct {
-	infraction.Infraction
+	*infraction.Infraction
 	Public string
 	Left   time.Duration // to defend it; 0 when that is over
 }
 
 func (d *Dashboard) infractionRow(f *infraction.Infraction) infractionRow {
-	row := infractionRow{Infraction: *f, Public: id.Infraction.Format(f.ID)}
+	row := infractionRow{Infraction: f, Public: id.Infraction.Format(f.ID)}
 	if f.Status == infraction.Open {
 		row.Left = max(0, f.DeadlineAt.Sub(d.Clock.Now()))
 	}

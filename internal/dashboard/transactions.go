@@ -22,7 +22,7 @@ type transactionsData struct {
 }
 
 type transactionRow struct {
-	report.Transaction
+	*report.Transaction
 	Link string // of what it belongs to; "" for nothing
 }
 
@@ -46,7 +46,8 @@ func (d *Dashboard) listTransactions(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	last := ""
-	for _, t := range list {
+	for i := range list {
+		t := &list[i]
 		last = t.PublicID()
 		data.List = append(data.List, transactionRow{t, v.link(t.ResourceID)})
 	}
