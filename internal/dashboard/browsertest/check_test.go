@@ -2,7 +2,6 @@ package browsertest
 
 import (
 	_ "embed"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -120,6 +119,15 @@ func pattern(path string) string {
 	return identifier.ReplaceAllString(path, "*")
 }
 
+// nameOf returns the name of a page's pictures.
+func nameOf(path string) string {
+	path = strings.TrimPrefix(pattern(path), "/accounts/*")
+	if path == "" || path == "/" {
+		return "home"
+	}
+	return strings.Trim(notInName.ReplaceAllString(strings.ReplaceAll(path, "*", "one"), "-"), "-")
+}
+
 // pagesMax bounds a crawl.
 const pagesMax = 100
 
@@ -145,8 +153,7 @@ func (p *tab) crawl(prefix string, known map[string]bool) {
 			}
 			known[at] = true
 		}
-		name := strings.Trim(notInName.ReplaceAllString(pattern(path), "-"), "-")
-		p.check(fmt.Sprintf("%s-%s", prefix, name))
+		p.check(prefix + "-" + nameOf(path))
 		queue = append(queue, evaluate[[]string](p, `[...document.querySelectorAll("a[href]")].filter((a) => a.origin === location.origin && !a.hasAttribute("download"))
 			.map((a) => a.pathname + a.search).filter((path) => !path.startsWith("/v1/"))`)...)
 	}

@@ -127,7 +127,7 @@ func (w *town) takePayment(p *person) {
 	p.see("Paga")
 	p.see("Uma cobrança de R$ 1.234,50 foi paga.")
 	list.see("Paga")
-	overview.see("R$ 6.234,50")
+	overview.see("R$ 6.153,50") // 5.000,00 and this, less a payout of 80,00 with its fee
 	for _, t := range []*tab{p.tab, list, overview} {
 		if !t.isSame() {
 			p.Errorf("%s was loaded again", t.path())
