@@ -13,7 +13,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/user"
 )
 
-type charge struct {
+type madeCharge struct {
 	ID  string
 	Pix struct {
 		CopyPaste string `json:"copy_paste"`
@@ -21,7 +21,7 @@ type charge struct {
 }
 
 // newCharge makes a charge by the API.
-func newCharge(t *testing.T, s *testkit.Service, a testkit.Account, key string) (c charge) {
+func newCharge(t *testing.T, s *testkit.Service, a testkit.Account, key string) (c madeCharge) {
 	t.Helper()
 	s.Do(t, testkit.Request{
 		Method: http.MethodPost, Path: "/v1/charges", Key: a.Key, Body: `{"amount": 1234.50}`, Header: http.Header{"Idempotency-Key": {key}},

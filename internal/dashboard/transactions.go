@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/report"
 )
@@ -81,9 +82,13 @@ type statementRow struct {
 	report.Line
 	Reference string
 	Link      string
-	Amount    money.Amount // negative where the account's own books gave it
+	Amount    money.Amount // below zero when it left the account
+	Inside    bool         // it moved between the account's own books: the total stays
 	Total     money.Amount
 }
+
+// own are the books that a total is made of.
+var own = []ledger.Book{ledger.Available, ledger.Pending, ledger.Blocked}
 
 // Bounds of a statement.
 const (
@@ -146,6 +151,10 @@ func (d *Dashboard) showStatement(v *visit) (reply, error) {
 		}
 		row := statementRow{Line: l, Reference: report.Reference(&l.Transfer), Amount: l.Transfer.Amount}
 		row.Link = v.link(row.Reference)
+		from, to := slices.Contains(own, l.Transfer.Source), slices.Contains(own, l.Transfer.Target)
+		if row.Inside = from == to; from && !to {
+			row.Amount.Units = -row.Amount.Units
+		}
 		row.Total = money.Amount{Currency: p.Currency, Units: l.Balance.Available + l.Balance.Pending + l.Balance.Blocked}
 		data.List = append(data.List, row)
 		return nil

@@ -269,7 +269,7 @@ func (p *tab) fill(label, text string) {
 		if (e.select) e.select();
 		return true;
 	})()`)
-	call(p, input.InsertText, input.InsertTextParams{Text: text})
+	p.typeIn(text)
 }
 
 // choose picks an option of a select, by its text.
@@ -286,6 +286,19 @@ func (p *tab) choose(label, option string) {
 	if !ok {
 		p.Fatalf("%s: no option %s in %s", p.path(), option, label)
 	}
+}
+
+// pick chooses a radio button, or changes a check box, by its label.
+func (p *tab) pick(label string) {
+	p.Helper()
+	p.wait("the choice "+label, "control("+quote(label)+")")
+	evaluate[bool](p, `(() => {`+finders+` control(`+quote(label)+`).click(); return true; })()`)
+}
+
+// typeIn types into what has the focus.
+func (p *tab) typeIn(text string) {
+	p.Helper()
+	call(p, input.InsertText, input.InsertTextParams{Text: text})
 }
 
 // press presses keys, one after the other.

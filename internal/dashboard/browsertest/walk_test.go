@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
 	"github.com/ponte-pay/ponte/internal/totp"
@@ -178,6 +180,32 @@ func (w *town) defend(p *person, infraction string) {
 	p.see("O bolo foi entregue e o cliente assinou.")
 }
 
+// lock has the operator lock the account, and the owner see it.
+func (w *town) lock(operator, owner *person) {
+	operator.Helper()
+	operator.visit("/admin/accounts")
+	operator.follow("Padaria Aurora")
+	operator.pick("Em análise")
+	operator.fill("Motivo", "documentos vencidos")
+	operator.click("Mudar a situação")
+	operator.follow("Confirmar")
+	operator.see("A situação da conta foi mudada.")
+	operator.see("documentos vencidos") // in the log
+	owner.visit(w.home(""))
+	owner.see("Esta conta está em análise.")
+	owner.check("owner-locked")
+	w.Get(operator.T, w.shop.Key, "/v1/balance").WantError(operator.T, http.StatusLocked, "ACCOUNT_LOCKED")
+}
+
+// audit has the operator add up all books.
+func (w *town) audit(operator *person) {
+	operator.Helper()
+	operator.visit("/admin")
+	operator.follow("Auditoria")
+	operator.follow("Auditar agora")
+	operator.see("Tudo fecha.")
+}
+
 // People use the dashboard: an owner takes and sends money, connects a program and defends the account, and an operator
 // looks after it.
 func TestWalk(t *testing.T) {
@@ -192,6 +220,46 @@ func TestWalk(t *testing.T) {
 	w.defend(owner, things.Infraction)
 	owner.visit(w.home(""))
 	owner.crawl("owner", known)
+	owner.visit("/docs")
+	owner.crawl("docs", known)
 	owner.visit("/docs/crypto") // the largest
 	owner.check("docs-crypto")
+
+	operator := w.comeIn(t, user.Invitation{Email: "op@example.com", Operator: true})
+	w.lock(operator, owner)
+	w.audit(operator)
+	operator.visit("/admin")
+	operator.crawl("operator", known)
+}
+
+// The main things can be done without a mouse: come in, make a charge, find it again, go out.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.Person(t, "ana@example.com", w.shop.ID, user.Owner)
+	p := w.b.open(t, w.URL)
+	p.visit("/sign-in")
+	p.tabTo("E-mail")
+	p.typeIn("ana@example.com")
+	p.tabTo("Senha")
+	p.typeIn(testkit.PasswordOfAll)
+	p.leaving(func() { p.press(kb.Enter) })
+
+	p.press(kb.Tab) // the first thing on every page
+	p.press(kb.Enter)
+	p.wait("the focus in the page itself", `document.activeElement.id === "main"`)
+	p.tabTo("Nova cobrança")
+	p.leaving(func() { p.press(kb.Enter) })
+	p.tabTo("Descrição")
+	p.typeIn("Bolo")
+	p.fill("Valor em reais", "30") // it has the focus from the start
+	p.leaving(func() { p.press(kb.Enter) })
+	p.see("R$ 30,00")
+	p.see("Aguardando")
+	p.tabTo("Cobranças")
+	p.leaving(func() { p.press(kb.Enter) })
+	p.see("Bolo")
+	p.tabTo("Sair")
+	p.leaving(func() { p.press(kb.Enter) })
+	p.see("Entrar")
 }
