@@ -222,7 +222,7 @@ func (d *Dashboard) adminAsk(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, errForm
 	}
-	p, err := d.Payouts.Get(v.Context(), number, v.PostFormValue("id"))
+	p, err := d.Payouts.Ask(v.Context(), number, v.PostFormValue("id"))
 	if err != nil {
 		return reply{}, err
 	}

@@ -82,7 +82,22 @@ const (
 	AcquirerOff       Action = "acquirer.off"       // it is given nothing new
 	AcquirerOn        Action = "acquirer.on"        // it is again
 	AuditRun          Action = "audit.run"          // the ledgers added up on demand
+
+	PersonInvite       Action = "person.invite"       // a one-time link for somebody to come in
+	PersonReset        Action = "person.reset"        // a one-time link for a new password
+	PersonRemove       Action = "person.remove"       // out of every account
+	PersonRole         Action = "person.role"         // what somebody is in an account
+	PersonExpel        Action = "person.expel"        // out of one account
+	InvitationWithdraw Action = "invitation.withdraw" // a link that no longer works
 )
+
+// Actions are all of them.
+var Actions = []Action{
+	AccountCreate, AccountSet, AccountAdjust, AccountHold, AccountRelease, KeyCreate, KeyRevoke, IPBlock, IPUnblock,
+	EndpointCreate, EndpointDisable, EndpointEnable, EndpointDelete, EndpointRotate, EventRedeliver,
+	ChargeCancel, ChargeDismiss, InfractionDismiss, DepositDismiss, AcquirerOff, AcquirerOn, AuditRun,
+	PersonInvite, PersonReset, PersonRemove, PersonRole, PersonExpel, InvitationWithdraw,
+}
 
 // Fields say what something is, in texts that people read. Secrets are never among them.
 type Fields map[string]string
