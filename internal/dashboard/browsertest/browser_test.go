@@ -28,7 +28,10 @@ const commandTimeMax = 30 * time.Second
 const lookEvery = 30 * time.Millisecond
 
 // browser is Chromium. Every tab of a test is in the same one.
-type browser struct{ ctx context.Context }
+type browser struct {
+	ctx     context.Context
+	checked map[string]bool // names of pages that were looked at: once is enough
+}
 
 // startBrowser starts Chromium. A missing one fails the test, it does not skip it.
 func startBrowser(t *testing.T) *browser {
@@ -49,12 +52,13 @@ func startBrowser(t *testing.T) *browser {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("start Chromium: %v", err)
 	}
-	return &browser{ctx}
+	return &browser{ctx, map[string]bool{}}
 }
 
 // tab is a page that is open. What it complains about fails the test when it is closed.
 type tab struct {
 	*testing.T
+	b    *browser
 	ctx  context.Context
 	base string // of the server
 
@@ -66,14 +70,14 @@ type tab struct {
 func (b *browser) open(t *testing.T, base string) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
-	return newTab(t, ctx, end, base)
+	return newTab(t, b, ctx, end, base)
 }
 
 // beside opens a page in another tab of the same window, and marks it, so that loading it again shows.
 func (p *tab) beside(path string) *tab {
 	p.Helper()
 	ctx, end := chromedp.NewContext(p.ctx)
-	other := newTab(p.T, ctx, end, p.base)
+	other := newTab(p.T, p.b, ctx, end, p.base)
 	other.visit(path)
 	other.mark()
 	return other
@@ -91,9 +95,9 @@ func (p *tab) isSame() bool {
 	return evaluate[bool](p, "window.same === true")
 }
 
-func newTab(t *testing.T, ctx context.Context, end func(), base string) *tab {
+func newTab(t *testing.T, b *browser, ctx context.Context, end func(), base string) *tab {
 	t.Helper()
-	p := &tab{T: t, ctx: ctx, base: base}
+	p := &tab{T: t, b: b, ctx: ctx, base: base}
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("open a tab: %v", err)
 	}
@@ -373,15 +377,20 @@ func (p *tab) scheme(name string) {
 }
 
 // pictureHeightMax is how much of a long page a picture shows.
-const pictureHeightMax = 2000
+const pictureHeightMax = 1600
+
+// pictureQuality is good enough to look at, and JPEG a third of the work of PNG.
+const pictureQuality = 85
 
 // shoot keeps a picture of the page.
 func (p *tab) shoot(name string) {
 	p.Helper()
 	size := evaluate[[2]float64](p, "[document.documentElement.clientWidth, document.documentElement.scrollHeight]")
 	clip := &page.Viewport{Width: size[0], Height: min(size[1], pictureHeightMax), Scale: 1}
-	picture := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{Clip: clip, CaptureBeyondViewport: new(true), OptimizeForSpeed: new(true)})
-	if err := os.WriteFile(filepath.Join(pictures(p.T), name+".png"), picture.Data, 0o600); err != nil {
+	picture := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{
+		Format: page.CaptureScreenshotFormatJpeg, Quality: new(int64(pictureQuality)), Clip: clip, CaptureBeyondViewport: new(true), OptimizeForSpeed: new(true),
+	})
+	if err := os.WriteFile(filepath.Join(pictures(p.T), name+".jpg"), picture.Data, 0o600); err != nil {
 		p.Fatal(err)
 	}
 }

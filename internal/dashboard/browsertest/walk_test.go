@@ -206,11 +206,17 @@ func (w *town) audit(operator *person) {
 	operator.see("Tudo fecha.")
 }
 
-// People use the dashboard: an owner takes and sends money, connects a program and defends the account, and an operator
-// looks after it.
-func TestWalk(t *testing.T) {
+// The dashboard in a browser. One server and one browser are enough: they cost more than what is done with them.
+func TestDashboard(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)
+	t.Run("keyboard", w.keyboard)
+	t.Run("walk", w.walk)
+}
+
+// People use the dashboard: an owner takes and sends money, connects a program and defends the account, and an operator
+// looks after it.
+func (w *town) walk(t *testing.T) {
 	known := map[string]bool{}
 	owner := w.comeIn(t, user.Invitation{Email: "ana@example.com", Account: w.shop.ID, Role: user.Owner})
 	owner.signIn()
@@ -233,14 +239,12 @@ func TestWalk(t *testing.T) {
 }
 
 // The main things can be done without a mouse: come in, make a charge, find it again, go out.
-func TestKeyboard(t *testing.T) {
-	t.Parallel()
-	w := newTown(t)
-	w.Person(t, "ana@example.com", w.shop.ID, user.Owner)
+func (w *town) keyboard(t *testing.T) {
+	w.Person(t, "bia@example.com", w.shop.ID, user.Owner)
 	p := w.b.open(t, w.URL)
 	p.visit("/sign-in")
 	p.tabTo("E-mail")
-	p.typeIn("ana@example.com")
+	p.typeIn("bia@example.com")
 	p.tabTo("Senha")
 	p.typeIn(testkit.PasswordOfAll)
 	p.leaving(func() { p.press(kb.Enter) })
