@@ -36,7 +36,7 @@ func (s *Service) checkOld(ctx context.Context, p Person, password string) error
 	if err := s.count(ctx, map[string]int64{personSource(p.Email): personTries}); err != nil {
 		return err
 	}
-	who, err := sqldb.One(ctx, s.DB, scanSecrets, selectOwnSecrets, p.ID)
+	who, err := sqldb.One(ctx, s.DB, scanSecrets, selectOwnProofs, p.ID)
 	if err != nil {
 		return found(err, ErrNotFound)
 	}
@@ -128,6 +128,7 @@ func (s *Service) DisableTOTP(ctx context.Context, v Visitor, password, code str
 	}
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		tx.Queue(ctx, dropTOTP, v.Person.ID)
+		tx.Queue(ctx, weakenSessions, v.Person.ID) // what asks for a second factor is closed again
 		tx.Queue(ctx, dropRecovery, v.Person.ID)
 		return nil
 	})
