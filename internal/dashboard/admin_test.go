@@ -310,9 +310,9 @@ func TestAdminInstallation(t *testing.T) {
 	lastEntry(t, s, oplog.AuditRun, "")
 	op.Get(t, "/admin").Want(t, http.StatusOK, "interrompida")
 
-	began := time.Now() //nolint:forbidigo // how long people wait
+	began := time.Now()
 	page := op.Get(t, "/admin/accounts/"+shop.ID.String())
-	if took := time.Since(began); took > time.Second || len(page.Body) > 100_000 { //nolint:forbidigo // the same
+	if took := time.Since(began); took > time.Second || len(page.Body) > 100_000 {
 		t.Errorf("the page of an account has %d bytes and took %v", len(page.Body), took)
 	}
 }
