@@ -35,11 +35,11 @@ type chargesData struct {
 
 // chargeRow is a charge in a list or by itself.
 type chargeRow struct {
-	charge.Charge
+	*charge.Charge
 	Public string
 }
 
-func newChargeRow(c *charge.Charge) chargeRow { return chargeRow{*c, id.Charge.Format(c.ID)} }
+func newChargeRow(c *charge.Charge) chargeRow { return chargeRow{c, id.Charge.Format(c.ID)} }
 
 // search returns what somebody looks for; "" for nothing that could be there.
 func (v *visit) search() string {
@@ -103,7 +103,7 @@ type chargeData struct {
 // showCharge shows what is stored: whatever an acquirer knows is asked by notifications and sweeps, and a page does not wait
 // for a bank.
 func (d *Dashboard) showCharge(v *visit) (reply, error) {
-	found, err := d.Charges.Search(v.Context(), v.account.ID, v.pathValue("id"))
+	found, err := d.Charges.Search(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return reply{}, err
 	}

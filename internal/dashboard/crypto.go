@@ -58,13 +58,13 @@ type depositsData struct {
 }
 
 type depositRow struct {
-	deposit.Deposit
+	*deposit.Deposit
 	Public string
 	Coin   string
 }
 
 func newDepositRow(x *deposit.Deposit) depositRow {
-	return depositRow{*x, id.CryptoCharge.Format(x.ID), coinName(x.PayCurrency)}
+	return depositRow{x, id.CryptoCharge.Format(x.ID), coinName(x.PayCurrency)}
 }
 
 func (d *Dashboard) listDeposits(v *visit) (reply, error) {
@@ -105,7 +105,7 @@ type depositData struct {
 }
 
 func (d *Dashboard) showDeposit(v *visit) (reply, error) {
-	found, err := d.Deposits.Get(v.Context(), v.account.ID, v.pathValue("id"))
+	found, err := d.Deposits.Get(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return reply{}, err
 	}
@@ -174,13 +174,13 @@ type withdrawalsData struct {
 }
 
 type withdrawalRow struct {
-	withdrawal.Withdrawal
+	*withdrawal.Withdrawal
 	Public string
 	Coin   string
 }
 
 func newWithdrawalRow(w *withdrawal.Withdrawal) withdrawalRow {
-	return withdrawalRow{*w, id.CryptoPayout.Format(w.ID), coinName(w.Currency)}
+	return withdrawalRow{w, id.CryptoPayout.Format(w.ID), coinName(w.Currency)}
 }
 
 func (d *Dashboard) listWithdrawals(v *visit) (reply, error) {
@@ -213,7 +213,7 @@ type withdrawalData struct {
 }
 
 func (d *Dashboard) showWithdrawal(v *visit) (reply, error) {
-	found, err := d.Withdrawals.Get(v.Context(), v.account.ID, v.pathValue("id"))
+	found, err := d.Withdrawals.Get(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return reply{}, err
 	}

@@ -21,13 +21,13 @@ type infractionsData struct {
 
 // infractionRow is an infraction in a list or by itself.
 type infractionRow struct {
-	infraction.Infraction
+	*infraction.Infraction
 	Public string
 	Left   time.Duration // to defend it; 0 when that is over
 }
 
 func (d *Dashboard) infractionRow(f *infraction.Infraction) infractionRow {
-	row := infractionRow{Infraction: *f, Public: id.Infraction.Format(f.ID)}
+	row := infractionRow{Infraction: f, Public: id.Infraction.Format(f.ID)}
 	if f.Status == infraction.Open {
 		row.Left = max(0, f.DeadlineAt.Sub(d.Clock.Now()))
 	}
@@ -63,7 +63,7 @@ type infractionData struct {
 }
 
 func (d *Dashboard) infractionData(v *visit, f *form) (infractionData, error) {
-	found, err := d.Infractions.Get(v.Context(), v.account.ID, v.pathValue("id"))
+	found, err := d.Infractions.Get(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return infractionData{}, err
 	}
@@ -94,7 +94,7 @@ func (d *Dashboard) defend(v *visit) (reply, error) {
 		f.wrong("defense_evidence_url", "infractions.evidence_wrong")
 	}
 	if !f.broken() {
-		found, err := d.Infractions.Defensible(v.Context(), v.account.ID, v.pathValue("id"))
+		found, err := d.Infractions.Defensible(v.Context(), v.account.ID, v.thing())
 		if err == nil {
 			_, err = d.Infractions.Defend(v.Context(), found, defense)
 		}

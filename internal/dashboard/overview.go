@@ -25,7 +25,7 @@ type overviewData struct {
 	Complete    bool // the chart shows everything
 	In, Out     money.BRL
 	Tally       charge.Tally
-	Percent     int64 // of the charges that ended or were paid
+	Percent     int64 // of the charges that were paid
 	Doubt       payout.Doubt
 	CryptoDoubt withdrawal.Doubt
 	Infractions []infractionRow
@@ -60,8 +60,8 @@ func (d *Dashboard) overview(v *visit) (reply, error) {
 	if data.Tally, err = charge.CountSince(ctx, d.DB, owner, d.Clock.Now().Add(-overviewDays*24*time.Hour)); err != nil {
 		return reply{}, err
 	}
-	if ended := data.Tally.Of - data.Tally.Open; ended > 0 {
-		data.Percent = data.Tally.Paid * 100 / ended
+	if data.Tally.Of > 0 {
+		data.Percent = data.Tally.Paid * 100 / data.Tally.Of
 	}
 	if data.Doubt, err = payout.CountOwnDoubts(ctx, d.DB, owner); err != nil {
 		return reply{}, err

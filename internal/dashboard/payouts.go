@@ -27,11 +27,11 @@ type payoutsData struct {
 
 // payoutRow is a payout in a list or by itself.
 type payoutRow struct {
-	payout.Payout
+	*payout.Payout
 	Public string
 }
 
-func newPayoutRow(p *payout.Payout) payoutRow { return payoutRow{*p, id.Payout.Format(p.ID)} }
+func newPayoutRow(p *payout.Payout) payoutRow { return payoutRow{p, id.Payout.Format(p.ID)} }
 
 func (d *Dashboard) listPayouts(v *visit) (reply, error) {
 	data := payoutsData{States: stateOptions(v, "payout", payout.States)}
@@ -72,7 +72,7 @@ type attemptRow struct {
 }
 
 func (d *Dashboard) showPayout(v *visit) (reply, error) {
-	found, err := d.Payouts.Search(v.Context(), v.account.ID, v.pathValue("id"))
+	found, err := d.Payouts.Search(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return reply{}, err
 	}

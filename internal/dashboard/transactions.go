@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/report"
 )
@@ -22,7 +23,7 @@ type transactionsData struct {
 }
 
 type transactionRow struct {
-	report.Transaction
+	*report.Transaction
 	Link string // of what it belongs to; "" for nothing
 }
 
@@ -46,7 +47,8 @@ func (d *Dashboard) listTransactions(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	last := ""
-	for _, t := range list {
+	for i := range list {
+		t := &list[i]
 		last = t.PublicID()
 		data.List = append(data.List, transactionRow{t, v.link(t.ResourceID)})
 	}
@@ -56,7 +58,7 @@ func (d *Dashboard) listTransactions(v *visit) (reply, error) {
 
 // link returns the page of a thing by its public id; "" where there is none.
 func (v *visit) link(public string) string {
-	for prefix, folder := range map[id.Prefix]string{
+	for prefix, folder := range map[id.Prefix]string{ //nolint:exhaustive // the others have no page
 		id.Charge: "charges", id.Payout: "payouts", id.Infraction: "infractions", id.CryptoCharge: "deposits", id.CryptoPayout: "withdrawals",
 	} {
 		if _, err := prefix.Parse(public); err == nil {
@@ -80,9 +82,13 @@ type statementRow struct {
 	report.Line
 	Reference string
 	Link      string
-	Amount    money.Amount // negative where the account's own books gave it
+	Amount    money.Amount // below zero when it left the account
+	Inside    bool         // it moved between the account's own books: the total stays
 	Total     money.Amount
 }
+
+// own are the books that a total is made of.
+var own = []ledger.Book{ledger.Available, ledger.Pending, ledger.Blocked}
 
 // Bounds of a statement.
 const (
@@ -145,6 +151,10 @@ func (d *Dashboard) showStatement(v *visit) (reply, error) {
 		}
 		row := statementRow{Line: l, Reference: report.Reference(&l.Transfer), Amount: l.Transfer.Amount}
 		row.Link = v.link(row.Reference)
+		from, to := slices.Contains(own, l.Transfer.Source), slices.Contains(own, l.Transfer.Target)
+		if row.Inside = from == to; from && !to {
+			row.Amount.Units = -row.Amount.Units
+		}
 		row.Total = money.Amount{Currency: p.Currency, Units: l.Balance.Available + l.Balance.Pending + l.Balance.Blocked}
 		data.List = append(data.List, row)
 		return nil
