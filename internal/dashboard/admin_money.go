@@ -122,7 +122,9 @@ type routing struct {
 	Outcome  string          `json:"outcome"`
 	Error    string          `json:"error"`
 
-	Why, Result, Tone string // as people read them
+	Why    string `json:"-"` // as people read it
+	Result string `json:"-"` // as people read it
+	Tone   string `json:"-"` // of the outcome
 }
 
 // routed reads the routing of charges. One that cannot be read is shown without.

@@ -189,6 +189,14 @@ func TestAdminAcquirers(t *testing.T) {
 	if books := s.World().Books(t); len(books) != 1 || books[0].Acquirer != "beta" {
 		t.Errorf("the charge is at %+v", books)
 	}
+	s.Adjust(t, shop.ID, money.CurrencyBRL, "500")
+	s.Do(t, testkit.Request{
+		Method: http.MethodPost, Path: "/v1/payouts", Key: shop.Key, Body: `{"amount": 20, "pix_key": "52998224725", "pix_key_type": "cpf", "external_id": "p1"}`,
+	}).Want(t, http.StatusCreated)
+	routing, err := sqldb.One(t.Context(), s.Core.DB, sqldb.Scalar[string], `SELECT routing FROM payout WHERE acquirer = 'beta'`)
+	if err != nil || !strings.Contains(routing, "passed over: switched off by an operator") {
+		t.Errorf("the payout was routed by %s, %v", routing, err)
+	}
 	for range 2 {
 		op.Post(t, "/admin/acquirers/on", url.Values{"acquirer": {"alpha"}}).Want(t, http.StatusSeeOther)
 	}
@@ -310,9 +318,9 @@ func TestAdminInstallation(t *testing.T) {
 	lastEntry(t, s, oplog.AuditRun, "")
 	op.Get(t, "/admin").Want(t, http.StatusOK, "interrompida")
 
-	began := time.Now() //nolint:forbidigo // how long people wait
+	began := time.Now()
 	page := op.Get(t, "/admin/accounts/"+shop.ID.String())
-	if took := time.Since(began); took > time.Second || len(page.Body) > 100_000 { //nolint:forbidigo // the same
+	if took := time.Since(began); took > time.Second || len(page.Body) > 100_000 {
 		t.Errorf("the page of an account has %d bytes and took %v", len(page.Body), took)
 	}
 }

@@ -77,8 +77,15 @@ func TestSettingsInBothLanguages(t *testing.T) {
 	t.Parallel()
 	settings := account.Defaults()
 	for _, assignment := range [][2]string{
-		{"api_tx_limit", "12345.67"}, {"crypto_tx_limit", "1000.5"}, {"cash_in_fee", "0.50+0.99%"}, {"release_delay", "36h"}, {"rate_limit", "1200"},
-		{"disabled_resources", "crypto,med"}, {"crypto_out_fee", "2.500001"}, {"api_payout", "off"}, {"kyc", "pending"},
+		{"api_tx_limit", "12345.67"},
+		{"crypto_tx_limit", "1000.5"},
+		{"cash_in_fee", "0.50+0.99%"},
+		{"release_delay", "36h"},
+		{"rate_limit", "1200"},
+		{"disabled_resources", "crypto,med"},
+		{"crypto_out_fee", "2.500001"},
+		{"api_payout", "off"},
+		{"kyc", "pending"},
 	} {
 		if err := settings.Set(assignment[0], assignment[1]); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
-	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/user"
 )
 
@@ -109,8 +108,6 @@ func (d *Dashboard) recognize(v *visit) error {
 		return err
 	}
 	v.who = &who
-	// Whatever is changed from here on is this person's doing.
-	v.Request = v.WithContext(oplog.As(v.Context(), oplog.Actor{Kind: oplog.Person, Name: who.Person.Email}))
 	return nil
 }
 

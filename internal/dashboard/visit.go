@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/user"
 )
 
@@ -53,6 +55,15 @@ func (d *Dashboard) visit(w http.ResponseWriter, r *http.Request) *visit {
 		}
 	}
 	return v
+}
+
+// Context returns the request's context, in which whatever is changed is the visitor's doing.
+func (v *visit) Context() context.Context {
+	ctx := v.Request.Context()
+	if v.who == nil {
+		return ctx
+	}
+	return oplog.As(ctx, oplog.Actor{Kind: oplog.Person, Name: v.who.Person.Email})
 }
 
 // isSafe reports whether the request only looks.
