@@ -52,6 +52,7 @@ type Server struct {
 	handler http.Handler
 	loops   []loop
 	hooks   *webhook.Service
+	keys    *account.Directory
 
 	underWay atomic.Int64 // requests that were let in before draining
 }
@@ -72,14 +73,14 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	if err != nil {
 		return nil, err
 	}
-	s.hooks = hooks
+	s.hooks, s.keys = hooks, account.NewDirectory(core.DB, core.Clock)
 	s.metrics.watch(hooks)
 	charges, payouts := core.charges(bank, once, hooks, log, s.metrics.heard), core.payouts(bank, once, hooks, log)
 	infractions := core.infractions(bank, charges, log)
 	deposits := core.deposits(bank.Chain, once, hooks, log, s.metrics.heardOfCoins)
 	withdrawals := core.withdrawals(bank.Chain, once, hooks, log)
 	v1 := api.New(api.Services{
-		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
+		DB: core.DB, Directory: s.keys, Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
 		Infractions: infractions, Chain: bank.Chain.Provider, Quotes: core.quotes(bank.Chain, log), Deposits: deposits, Withdrawals: withdrawals,
 	})
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
@@ -87,7 +88,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		callback.ChainReceivers{Payment: deposits.Hint, Payout: withdrawals.Hint}, s.metrics.notified)
 	pages := dashboard.New(dashboard.Services{
 		DB: core.DB, Clock: core.Clock, IDs: core.IDs, Random: rand.Reader, Log: log, Users: core.Users, Accounts: core.Accounts, Charges: charges,
-		Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
+		Hooks: hooks, Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
 	})
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -106,6 +107,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "endpoints", every: 400 * time.Millisecond, step: hooks.Refresh, early: true}, // before anything that writes events
 		{name: "guard", every: 500 * time.Millisecond, step: guard.Step, early: true},
 		{name: "ratelimit", every: ratelimit.StepEvery, step: limiter.Step, early: true},
+		{name: "uses of keys", every: 10 * time.Second, step: s.keys.Step},
 		{name: "fold", every: 50 * time.Millisecond, step: core.Ledger.Step},
 		{name: "idempotency", every: time.Minute, step: once.Step},
 		{name: "locks", every: 5 * time.Second, step: func(ctx context.Context) (bool, error) { core.DB.ReleaseStale(ctx); return false, nil }},
@@ -311,7 +313,7 @@ func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), 
 	running.Wait()
 	leaving, cancelLeaving := context.WithTimeout(ctx, leaveTimeMax)
 	defer cancelLeaving()
-	if err := errors.Join(s.hooks.Leave(leaving), s.node.Leave(leaving)); err != nil {
+	if err := errors.Join(s.keys.Flush(leaving), s.hooks.Leave(leaving), s.node.Leave(leaving)); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "could not sign off", slog.String("error", err.Error()))
 	}
 }

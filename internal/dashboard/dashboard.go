@@ -17,6 +17,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/user"
+	"github.com/ponte-pay/ponte/internal/webhook"
 )
 
 // Services are what the pages call: the same that the API does.
@@ -29,6 +30,7 @@ type Services struct {
 	Users    *user.Service
 	Accounts *account.Service
 	Charges  *charge.Service
+	Hooks    *webhook.Service
 
 	Simulated bool   // no money is real: every page says so
 	BankPage  string // where simulated charges are paid; "" for nowhere
