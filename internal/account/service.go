@@ -226,11 +226,14 @@ func (s *Service) RevokeKey(ctx context.Context, prefix string) error {
 
 // RevokeKeyOf is [Service.RevokeKey] for the people of an account, for whom the keys of others do not exist.
 func (s *Service) RevokeKeyOf(ctx context.Context, account id.Account, prefix string) error {
-	_, err := sqldb.One(ctx, s.db, sqldb.Scalar[string], selectOwnKeySQL, prefix, account)
-	if errors.Is(err, sqldb.ErrNoRows) {
-		return wrap(refuse(fault.NotFound, "no such key"))
+	err := error(sqldb.ErrNoRows)
+	if isPrefix(prefix) {
+		_, err = sqldb.One(ctx, s.db, sqldb.Scalar[string], selectOwnKeySQL, prefix, account)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, sqldb.ErrNoRows):
+		return wrap(refuse(fault.NotFound, "no such key"))
+	case err != nil:
 		return wrap(err)
 	}
 	return s.RevokeKey(ctx, prefix)

@@ -89,6 +89,16 @@ func (s *Service) Deliveries(ctx context.Context, owner id.Account, x id.ID) ([]
 	return list, nil
 }
 
+// States returns how an event stands at each endpoint that is told of it.
+func (s *Service) States(ctx context.Context, owner id.Account, x id.ID) ([]State, error) {
+	rows, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(owner), x, EndpointsMax*2)
+	states := make([]State, len(rows))
+	for i, d := range rows {
+		states[i] = d.state
+	}
+	return states, err
+}
+
 // GetEvent looks for an event in one account after the other: an operator does not have to know whose it is.
 func (s *Service) GetEvent(ctx context.Context, public string) (event.Event, error) {
 	x, err := event.Prefix.Parse(public)
