@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
@@ -19,14 +20,34 @@ import (
 type eventRow struct {
 	event.Event
 	Public   string
-	Resource string          // the public id of what it happened to; "" for none
-	Page     string          // of the resource; "" for none
-	States   []webhook.State // of its deliveries
+	At       time.Time
+	Resource string       // the public id of what it happened to; "" for none
+	Page     string       // of the resource; "" for none
+	States   []stateCount // of its deliveries
+}
+
+// stateCount is how many deliveries are in a state.
+type stateCount struct {
+	State webhook.State
+	Count int
+}
+
+// countStates counts equal states, in the order in which they come.
+func countStates(states []webhook.State) (list []stateCount) {
+	for _, s := range states {
+		at := slices.IndexFunc(list, func(c stateCount) bool { return c.State == s })
+		if at < 0 {
+			at = len(list)
+			list = append(list, stateCount{State: s})
+		}
+		list[at].Count++
+	}
+	return list
 }
 
 // newEventRow looks into an event for what it happened to.
 func newEventRow(v *visit, e event.Event) eventRow {
-	row := eventRow{Event: e, Public: event.Prefix.Format(e.ID)}
+	row := eventRow{Event: e, Public: event.Prefix.Format(e.ID), At: e.CreatedAt()}
 	var data struct {
 		ID string `json:"id"`
 	}
@@ -88,9 +109,11 @@ func (d *Dashboard) listEvents(v *visit) (reply, error) {
 	}
 	for _, e := range list {
 		row := newEventRow(v, e)
-		if row.States, err = d.Hooks.States(v.Context(), v.account.ID, e.ID); err != nil {
+		states, err := d.Hooks.States(v.Context(), v.account.ID, e.ID)
+		if err != nil {
 			return reply{}, err
 		}
+		row.States = countStates(states)
 		data.List = append(data.List, row)
 	}
 	data.Pager, data.Part = newPager(v, !next.IsZero(), event.Prefix.Format(next)), !next.IsZero() && len(list) < pageRows
@@ -116,7 +139,7 @@ type deliveryRow struct {
 	Public string // of the endpoint
 }
 
-// last returns the last attempt, or nil.
+// Last returns the last attempt, or nil.
 func (r *deliveryRow) Last() *webhook.Attempt {
 	if len(r.Attempts) == 0 {
 		return nil

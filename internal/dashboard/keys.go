@@ -94,4 +94,3 @@ func (d *Dashboard) revokeKey(v *visit) (reply, error) {
 	v.flash("keys.revoked_done")
 	return goTo(accountPath(v.account, "keys"))
 }
-
