@@ -1,6 +1,7 @@
 package charge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,6 +75,7 @@ type Request struct {
 	ExternalID    string
 	PostbackURL   string
 	Split         account.Split
+	Origin        account.Origin // "" means the API
 }
 
 // Create makes the charge, or returns the one that its key or its external_id made before.
@@ -136,7 +138,7 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	c := Charge{
 		Account: r.Account.ID, TxID: txid, ExternalID: r.ExternalID, Status: Pending, Amount: r.Amount,
 		Description: r.Description, PayerName: r.PayerName, PayerDocument: r.PayerDocument, PostbackURL: r.PostbackURL,
-		Acquirer: made.Acquirer, Routing: routing, CopyPaste: made.Charge.CopyPaste, key: r.Key, hash: r.Hash,
+		Origin: cmp.Or(r.Origin, account.OriginAPI), Acquirer: made.Acquirer, Routing: routing, CopyPaste: made.Charge.CopyPaste, key: r.Key, hash: r.Hash,
 	}
 	kept, err := s.store(ctx, c, r.ExpiresIn, claim)
 	if err != nil && !errors.Is(err, sqldb.ErrCommitUnknown) {

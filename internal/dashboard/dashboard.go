@@ -8,16 +8,22 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/activity"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/infraction"
+	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/user"
 	"github.com/ponte-pay/ponte/internal/webhook"
+	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 // Services are what the pages call: the same that the API does.
@@ -30,7 +36,13 @@ type Services struct {
 	Users    *user.Service
 	Accounts *account.Service
 	Charges  *charge.Service
+	Payouts  *payout.Service
 	Hooks    *webhook.Service
+	Activity *activity.Service
+
+	Infractions *infraction.Service
+	Deposits    *deposit.Service
+	Withdrawals *withdrawal.Service
 
 	Simulated bool   // no money is real: every page says so
 	BankPage  string // where simulated charges are paid; "" for nowhere
@@ -119,3 +131,6 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request) {
 	}
 	d.fail(v, errNoRoute)
 }
+
+// Zone is the time that people see, and whose days are added up.
+func Zone() *time.Location { return brasilia }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/pix"
 )
 
 // form reads what somebody filled in and keeps it, with what is wrong with it, to be shown again.
@@ -112,6 +113,24 @@ func (f *form) choice(field string, words ...string) string {
 	}
 	f.wrong(field, "form.choice")
 	return ""
+}
+
+// isPlain reports whether a text can be asked of a database.
+func isPlain(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// document reads a CPF or CNPJ; "" for none. People write it with dots.
+func (f *form) document(field string) string {
+	text := f.text(field, textRule{max: documentMax})
+	if text == "" {
+		return ""
+	}
+	d, err := pix.ParseDocument(text)
+	if err != nil {
+		f.wrong(field, "form.document")
+	}
+	return string(d)
 }
 
 // brl reads an amount of reais of at least min, as people write it: 1.234,56 in Portuguese and 1,234.56 in English.

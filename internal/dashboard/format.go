@@ -57,6 +57,12 @@ func (l locale) brl(a money.BRL) string {
 	return "R$" + space + text
 }
 
+// short writes an amount for the scale of a chart, without centavos.
+func (l locale) short(a money.BRL) string {
+	whole, _, _ := strings.Cut(a.String(), ".")
+	return "R$" + space + l.number(whole)
+}
+
 // trim cuts zeros off the end of a fraction, but for two of its digits.
 func trim(digits string) string {
 	point := strings.IndexByte(digits, '.')

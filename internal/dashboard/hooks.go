@@ -140,7 +140,7 @@ type hookData struct {
 	Afters []option // when a new secret begins to sign
 	Once   string   // of the form that tries it
 	Log    []toldRow
-	State  string   // that the log is narrowed to; "" for all
+	Status string   // that the log is narrowed to; "" for all
 	States []option // that it can be
 	Pager  pager
 	Part   bool // the log may go on although the page is short
@@ -174,7 +174,7 @@ func (d *Dashboard) showHook(v *visit) (reply, error) {
 func (d *Dashboard) hookData(v *visit, e *webhook.Endpoint) (hookData, error) {
 	data := hookData{
 		Hook: newHookRow(e), Choice: newChoice(newForm(v), e.Events, e.Events == nil), Rotate: newForm(v).set("after", afterDefault), Once: d.once(),
-		States: []option{{"", v.t("hooks.all_states")}},
+		States: stateOptions(v, "delivery", deliveryStates),
 	}
 	for _, after := range afters {
 		text := v.t("hooks.at_once")
@@ -183,13 +183,8 @@ func (d *Dashboard) hookData(v *visit, e *webhook.Endpoint) (hookData, error) {
 		}
 		data.Afters = append(data.Afters, option{after.String(), text})
 	}
-	query := webhook.HistoryQuery{Limit: pageRows}
-	for _, s := range deliveryStates {
-		data.States = append(data.States, option{string(s), v.t("state.delivery." + string(s))})
-		if v.URL.Query().Get("state") == string(s) {
-			query.State, data.State = s, string(s)
-		}
-	}
+	query := webhook.HistoryQuery{State: stateFilter(v, deliveryStates), Limit: pageRows}
+	data.Status = string(query.State)
 	if after := v.URL.Query().Get("after"); after != "" {
 		var err error
 		if query.Before, err = event.Prefix.Parse(after); err != nil {

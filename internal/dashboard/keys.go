@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"cmp"
+
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/fault"
 )
@@ -18,7 +20,7 @@ type keysData struct {
 func (keysData) Whole(k account.Key) bool { return k.Scopes == account.AllScopes }
 
 func (d *Dashboard) keysData(v *visit, f *form) (keysData, error) {
-	data := keysData{Form: f, Once: d.once(), Max: account.KeysMax}
+	data := keysData{Form: f, Once: cmp.Or(f.Value("once"), d.once()), Max: account.KeysMax}
 	keys, err := d.Accounts.ListKeys(v.Context(), v.account.ID)
 	for _, k := range keys {
 		if k.RevokedAt.IsZero() {
@@ -47,21 +49,18 @@ type newKeyData struct {
 // createKey makes a key with full access: who may choose less is the operator.
 func (d *Dashboard) createKey(v *visit) (reply, error) {
 	f := newForm(v)
-	once, err := v.onceID()
-	if err != nil {
-		return reply{}, err
-	}
 	if err := d.prove(v, f); err != nil {
 		return reply{}, err
 	}
 	if !f.broken() {
-		k, text, err := d.Accounts.CreateKeyOnce(v.Context(), v.account.ID, once.String())
+		k, text, err := d.Accounts.CreateKeyOnce(v.Context(), v.account.ID, f.Value("once"))
 		if err == nil {
 			return reply{page: "key_new", data: newKeyData{k, text}, secret: true}, nil
 		}
 		if !f.refuse(err) {
 			return reply{}, err
 		}
+		f.set("once", "") // what comes next is another wish
 	}
 	data, err := d.keysData(v, f)
 	if err != nil {
@@ -71,13 +70,17 @@ func (d *Dashboard) createKey(v *visit) (reply, error) {
 }
 
 // prove makes a visitor prove once more who they are, in the field proof. What is wrong with that is in the form then. It
-// comes after all else that can be wrong with a form, because a code is good once.
+// comes after all else that can be wrong with a form, because a code is good for one form.
 func (d *Dashboard) prove(v *visit, f *form) error {
+	key, err := f.onceKey()
+	if err != nil {
+		return err
+	}
 	proof := f.password("proof")
 	if f.broken() {
 		return nil
 	}
-	err := d.Users.Prove(v.Context(), v.who.Person, proof)
+	err = d.Users.Prove(v.Context(), v.who.Person, proof, key)
 	switch fault.As(err).Kind {
 	case fault.Unauthenticated, fault.Invalid, fault.RateLimited:
 		f.Errors["proof"] = v.explain(err)

@@ -8,7 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/payout"
+	"github.com/ponte-pay/ponte/internal/pix"
 	"github.com/ponte-pay/ponte/internal/user"
 )
 
@@ -89,11 +93,43 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%s is not used", key)
 		}
 	}
-	for _, r := range user.Roles {
-		if !localePT.has("role." + string(r)) {
-			t.Errorf("the role %s has no name", r)
+	for _, key := range named() {
+		if !localePT.has(key) {
+			t.Errorf("%s is missing", key)
 		}
 	}
+}
+
+// named are the texts of what the code counts up.
+func named() (list []string) {
+	add := func(prefix string, names ...string) {
+		for _, n := range names {
+			list = append(list, prefix+n)
+		}
+	}
+	add("role.", texts(user.Roles)...)
+	add("state.charge.", texts(charge.States)...)
+	add("state.payout.", texts(payout.States)...)
+	add("state.infraction.", texts(infraction.States)...)
+	add("infractions.means_", texts(infraction.States)...)
+	add("payouts.key_", texts(pix.KeyTypes)...)
+	add("common.theme_", texts(themes)...)
+	for _, k := range kindTexts {
+		list = append(list, k)
+	}
+	for _, g := range slices.Concat(accountPlaces, adminPlaces) {
+		for _, p := range g.places {
+			list = append(list, p.key)
+		}
+	}
+	return list
+}
+
+func texts[S ~string](list []S) (out []string) {
+	for _, x := range list {
+		out = append(out, string(x))
+	}
+	return out
 }
 
 func keys(m map[string]bool) func(func(string) bool) {

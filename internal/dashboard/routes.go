@@ -53,8 +53,32 @@ func routes() []*route {
 		{method: post, path: "/security/totp/remove", rule: signedIn, answer: (*Dashboard).disableTOTP},
 		{method: post, path: "/security/sessions/end", rule: signedIn, answer: (*Dashboard).endSession},
 
-		// An account: what there is.
+		// An account: its money.
 		{method: get, path: acc, rule: view, answer: (*Dashboard).overview},
+		{method: get, path: acc + "/charges", rule: view, resource: account.ResourceCharges, answer: (*Dashboard).listCharges},
+		{method: get, path: acc + "/charges/new", rule: members(user.Charge), resource: account.ResourceCharges, answer: (*Dashboard).newCharge},
+		{method: post, path: acc + "/charges", rule: members(user.Charge), resource: account.ResourceCharges, answer: (*Dashboard).createCharge},
+		{method: get, path: acc + "/charges/{id}", rule: view, resource: account.ResourceCharges, answer: (*Dashboard).showCharge},
+		{method: get, path: acc + "/payouts", rule: view, resource: account.ResourcePayouts, answer: (*Dashboard).listPayouts},
+		{method: get, path: acc + "/payouts/new", rule: members(user.Pay), resource: account.ResourcePayouts, answer: (*Dashboard).newPayout},
+		{method: post, path: acc + "/payouts/confirm", rule: members(user.Pay), resource: account.ResourcePayouts, answer: (*Dashboard).confirmPayout},
+		{method: post, path: acc + "/payouts", rule: members(user.Pay), resource: account.ResourcePayouts, answer: (*Dashboard).createPayout},
+		{method: get, path: acc + "/payouts/{id}", rule: view, resource: account.ResourcePayouts, answer: (*Dashboard).showPayout},
+		{method: get, path: acc + "/transactions", rule: view, resource: account.ResourceTransactions, answer: (*Dashboard).listTransactions},
+		{method: get, path: acc + "/statement", rule: view, resource: account.ResourceTransactions, answer: (*Dashboard).showStatement},
+		{method: get, path: acc + "/statement/download", rule: view, resource: account.ResourceTransactions, answer: (*Dashboard).downloadStatement},
+		{method: get, path: acc + "/infractions", rule: view, resource: account.ResourceMED, answer: (*Dashboard).listInfractions},
+		{method: get, path: acc + "/infractions/{id}", rule: view, resource: account.ResourceMED, answer: (*Dashboard).showInfraction},
+		{method: post, path: acc + "/infractions/{id}", rule: members(user.Defend), resource: account.ResourceMED, answer: (*Dashboard).defend},
+		{method: get, path: acc + "/deposits", rule: view, resource: account.ResourceCrypto, answer: (*Dashboard).listDeposits},
+		{method: get, path: acc + "/deposits/new", rule: members(user.Charge), resource: account.ResourceCrypto, answer: (*Dashboard).newDeposit},
+		{method: post, path: acc + "/deposits", rule: members(user.Charge), resource: account.ResourceCrypto, answer: (*Dashboard).createDeposit},
+		{method: get, path: acc + "/deposits/{id}", rule: view, resource: account.ResourceCrypto, answer: (*Dashboard).showDeposit},
+		{method: get, path: acc + "/withdrawals", rule: view, resource: account.ResourceCrypto, answer: (*Dashboard).listWithdrawals},
+		{method: get, path: acc + "/withdrawals/new", rule: members(user.Pay), resource: account.ResourceCrypto, answer: (*Dashboard).newWithdrawal},
+		{method: post, path: acc + "/withdrawals/confirm", rule: members(user.Pay), resource: account.ResourceCrypto, answer: (*Dashboard).confirmWithdrawal},
+		{method: post, path: acc + "/withdrawals", rule: members(user.Pay), resource: account.ResourceCrypto, answer: (*Dashboard).createWithdrawal},
+		{method: get, path: acc + "/withdrawals/{id}", rule: view, resource: account.ResourceCrypto, answer: (*Dashboard).showWithdrawal},
 
 		// An account: what connects programs to it.
 		{method: get, path: acc + "/webhooks", rule: view, answer: (*Dashboard).listHooks},
@@ -91,6 +115,15 @@ func routes() []*route {
 var accountPlaces = []placeGroup{
 	{"", []place{
 		{key: "nav.overview", icon: "home"},
+		{key: "nav.charges", path: "/charges", icon: "in", resource: account.ResourceCharges},
+		{key: "nav.payouts", path: "/payouts", icon: "out", resource: account.ResourcePayouts},
+		{key: "nav.transactions", path: "/transactions", icon: "list", resource: account.ResourceTransactions},
+		{key: "nav.statement", path: "/statement", icon: "book", resource: account.ResourceTransactions},
+		{key: "nav.infractions", path: "/infractions", icon: "shield", resource: account.ResourceMED},
+	}},
+	{"nav.crypto", []place{
+		{key: "nav.deposits", path: "/deposits", icon: "coin", resource: account.ResourceCrypto},
+		{key: "nav.withdrawals", path: "/withdrawals", icon: "out", resource: account.ResourceCrypto},
 	}},
 	{"nav.developers", []place{
 		{key: "nav.hooks", path: "/webhooks", icon: "hook"},

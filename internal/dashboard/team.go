@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/ponte-pay/ponte/internal/id"
@@ -10,6 +11,7 @@ import (
 // teamData is who is in an account.
 type teamData struct {
 	Form        *form
+	Once        string
 	Roles       []option
 	Members     []user.Member
 	Invitations []user.Invitation
@@ -26,7 +28,7 @@ func roleOptions(v *visit) []option {
 }
 
 func (d *Dashboard) teamData(v *visit, f *form) (teamData, error) {
-	data := teamData{Form: f, Roles: roleOptions(v), Self: v.who.Person.ID}
+	data := teamData{Form: f, Once: cmp.Or(f.Value("once"), d.once()), Roles: roleOptions(v), Self: v.who.Person.ID}
 	var err error
 	if data.Members, err = d.Users.Members(v.Context(), v.account.ID); err != nil || !v.role.May(user.Team) {
 		return data, err
@@ -106,6 +108,7 @@ func (d *Dashboard) withdrawInvitation(v *visit) (reply, error) {
 // memberData is somebody in an account.
 type memberData struct {
 	Form   *form
+	Once   string
 	Roles  []option
 	Member user.Member
 	IsSelf bool
@@ -130,7 +133,7 @@ func (d *Dashboard) member(v *visit) (user.Member, error) {
 }
 
 func (d *Dashboard) memberData(v *visit, m user.Member, f *form) memberData {
-	return memberData{f, roleOptions(v), m, m.Person.ID == v.who.Person.ID}
+	return memberData{f, cmp.Or(f.Value("once"), d.once()), roleOptions(v), m, m.Person.ID == v.who.Person.ID}
 }
 
 func (d *Dashboard) showMember(v *visit) (reply, error) {

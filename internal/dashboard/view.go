@@ -190,7 +190,9 @@ func groups(v *visit, from []placeGroup, base string, disabled account.Resources
 			here := v.URL.Path == at || (p.path != "" && at != adminPath && strings.HasPrefix(v.URL.Path, at+"/"))
 			shown.Items = append(shown.Items, navItem{Text: v.t(p.key), Path: at, Icon: p.icon, Current: here})
 		}
-		out = append(out, shown)
+		if len(shown.Items) > 0 {
+			out = append(out, shown)
+		}
 	}
 	return out
 }

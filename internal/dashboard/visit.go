@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -58,6 +59,14 @@ func (v *visit) isSafe() bool { return v.Method == http.MethodGet || v.Method ==
 
 // t returns a text in the visitor's language.
 func (v *visit) t(key string, args ...any) string { return v.locale.text(key, args...) }
+
+// pathValue returns a variable of the path; "" for what no database can be asked for.
+func (v *visit) pathValue(name string) string {
+	if value := v.PathValue(name); isPlain(value) {
+		return value
+	}
+	return ""
+}
 
 // from is where the visitor comes from.
 func (v *visit) from() user.From {
@@ -125,8 +134,8 @@ type reply struct {
 	data   any    // what the template shows
 	secret bool   // shows a secret once: it is neither compressed nor kept
 	to     string // a path of ours to go to instead
-	file   []byte // sent as it is instead of a page, under header
 	header http.Header
+	stream func(io.Writer) error // writes a file instead of a page, under header
 }
 
 // page shows a template.
@@ -146,8 +155,8 @@ func (d *Dashboard) write(v *visit, r reply) error {
 		h.Set("Location", r.to)
 		return httpkit.Write(v.w, httpkit.Answer{Status: http.StatusSeeOther, Raw: []byte{}})
 	}
-	if r.file != nil {
-		return httpkit.Write(v.w, httpkit.Answer{Status: r.status, Raw: r.file, Header: r.header})
+	if r.stream != nil {
+		return d.send(v, r)
 	}
 	var b bytes.Buffer
 	if err := d.pages[v.locale].render(&b, r.page, d.view(v, r)); err != nil {
@@ -164,6 +173,17 @@ func (d *Dashboard) write(v *visit, r reply) error {
 		h.Set("Content-Encoding", "gzip")
 	}
 	return httpkit.Write(v.w, httpkit.Answer{Status: r.status, Raw: body})
+}
+
+// send streams a file. One that breaks off is cut, so that nobody takes half of it for all.
+func (d *Dashboard) send(v *visit, r reply) error {
+	maps.Copy(v.w.Header(), r.header)
+	v.w.WriteHeader(http.StatusOK)
+	if err := r.stream(v.w); err != nil {
+		v.scope.Err = err
+		panic(http.ErrAbortHandler)
+	}
+	return nil
 }
 
 func acceptsGzip(r *http.Request) bool {

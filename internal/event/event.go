@@ -128,9 +128,9 @@ func (l *Log) Write(ctx context.Context, tx *sqldb.Tx, e Event) error {
 }
 
 const (
-	insertEvent = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
-	selectEvent = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id = $2`
-	selectOfRef = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND ref = $2 AND type = $3 LIMIT 1`
+	insertEvent  = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
+	listEventsOf = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND ref = $2 ORDER BY id LIMIT $3`
+	selectEvent  = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id = $2`
 
 	listLatest = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 	listOfType = `SELECT account_id, id, type, data FROM event
@@ -146,14 +146,17 @@ func scanEvent(r sqldb.Row) (e Event, err error) {
 	return e, err
 }
 
+// ofMax is how many events a thing has at most: one of each type.
+const ofMax = 32
+
+// Of returns what happened to a thing of an account, in the order in which it did.
+func Of(ctx context.Context, q sqldb.Querier, account id.Account, ref id.ID) ([]Event, error) {
+	return sqldb.All(ctx, q, scanEvent, listEventsOf, int64(account), ref, ofMax)
+}
+
 // Get returns an account's event, or [sqldb.ErrNoRows].
 func Get(ctx context.Context, q sqldb.Querier, account id.Account, x id.ID) (Event, error) {
 	return sqldb.One(ctx, q, scanEvent, selectEvent, int64(account), x)
-}
-
-// Find returns the event of a type that a thing of an account has, or [sqldb.ErrNoRows].
-func Find(ctx context.Context, q sqldb.Querier, account id.Account, ref id.ID, t Type) (Event, error) {
-	return sqldb.One(ctx, q, scanEvent, selectOfRef, int64(account), ref, string(t))
 }
 
 // Query says which events of an account are listed, for people who look. Programs read the [Feed].

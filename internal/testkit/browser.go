@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -130,14 +131,25 @@ func (b *Browser) Try(ctx context.Context, method, path string, form url.Values,
 func (s *Shown) Want(tb testing.TB, status int, texts ...string) *Shown {
 	tb.Helper()
 	if s.Status != status {
-		tb.Fatalf("status %d to %q, want %d: %s", s.Status, s.Location, status, s.Body)
+		tb.Fatalf("status %d to %q, want %d: %s", s.Status, s.Location, status, s.text())
 	}
 	for _, text := range texts {
 		if !strings.Contains(s.Body, text) {
-			tb.Errorf("the page does not hold %q: %s", text, s.Body)
+			tb.Errorf("the page does not hold %q: %s", text, s.text())
 		}
 	}
 	return s
+}
+
+var tags = regexp.MustCompile(`(?s)<svg.*?</svg>|<[^>]*>|\s+`)
+
+// text returns what a person reads of a page, but for its menu.
+func (s *Shown) text() string {
+	_, main, ok := strings.Cut(s.Body, "<main")
+	if !ok {
+		main = s.Body
+	}
+	return strings.Join(strings.Fields(tags.ReplaceAllString(main, " ")), " ")
 }
 
 // Lacks fails the test if the page holds one of these texts.
@@ -145,7 +157,7 @@ func (s *Shown) Lacks(tb testing.TB, texts ...string) *Shown {
 	tb.Helper()
 	for _, text := range texts {
 		if strings.Contains(s.Body, text) {
-			tb.Errorf("the page holds %q: %s", text, s.Body)
+			tb.Errorf("the page holds %q: %s", text, s.text())
 		}
 	}
 	return s

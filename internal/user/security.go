@@ -55,10 +55,10 @@ func (s *Service) checkOld(ctx context.Context, p Person, password string) error
 
 // Prove makes who is signed in prove once more who they are, before they give power to others: by a code of the
 // authenticator app, or by the password where they have none. A browser that was left alone, or a cookie that was stolen, is
-// not enough then. It fails as [Service.CheckCode] does, or as a wrong password.
-func (s *Service) Prove(ctx context.Context, p Person, proof string) error {
+// not enough then. purpose is that of [Service.CheckCode], whose errors it has, and that of a wrong password.
+func (s *Service) Prove(ctx context.Context, p Person, proof, purpose string) error {
 	if p.HasTOTP {
-		return s.CheckCode(ctx, p, proof)
+		return s.CheckCode(ctx, p, proof, purpose)
 	}
 	return s.checkOld(ctx, p, proof)
 }
@@ -133,7 +133,7 @@ func (s *Service) DisableTOTP(ctx context.Context, v Visitor, password, code str
 	if err := s.checkOld(ctx, v.Person, password); err != nil {
 		return err
 	}
-	if err := s.CheckCode(ctx, v.Person, code); err != nil {
+	if err := s.CheckCode(ctx, v.Person, code, ""); err != nil {
 		return err
 	}
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {

@@ -151,7 +151,7 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Visitor, erro
 // Verify gives the second factor, a code of the app or a recovery code, and returns the cookie of a new session that is
 // whole; the one that was not is gone. It fails with [ErrWrongCode] or [ErrTooMany].
 func (s *Service) Verify(ctx context.Context, v Visitor, code string, from From) (string, error) {
-	if err := s.CheckCode(ctx, v.Person, code); err != nil {
+	if err := s.CheckCode(ctx, v.Person, code, ""); err != nil {
 		return "", err
 	}
 	return s.open(ctx, v.Person.ID, Session{Whole: true, Strong: true}, from, func(ctx context.Context, tx *sqldb.Tx) {
@@ -159,9 +159,10 @@ func (s *Service) Verify(ctx context.Context, v Visitor, code string, from From)
 	})
 }
 
-// CheckCode takes a code of a person's authenticator app, or a recovery code. Each is good once. It fails with
-// [ErrWrongCode], [ErrTooMany] or [ErrNoTOTP].
-func (s *Service) CheckCode(ctx context.Context, p Person, code string) error {
+// CheckCode takes a code of a person's authenticator app, or a recovery code. Each is good once; a code of the app also for
+// the same purpose again, which is the key of a form, or "" for none. It fails with [ErrWrongCode], [ErrTooMany] or
+// [ErrNoTOTP].
+func (s *Service) CheckCode(ctx context.Context, p Person, code, purpose string) error {
 	if !p.HasTOTP {
 		return ErrNoTOTP
 	}
@@ -182,7 +183,7 @@ func (s *Service) CheckCode(ctx context.Context, p Person, code string) error {
 	step, isCode := totp.Match(secret, code, s.Clock.Real())
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		if isCode {
-			tx.Guard(ctx, ErrWrongCode, takeStep, step, p.ID)
+			tx.Guard(ctx, ErrWrongCode, takeStep, step, purpose, p.ID)
 		} else {
 			tx.Guard(ctx, ErrWrongCode, takeRecovery, p.ID, hashOf(code))
 		}

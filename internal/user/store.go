@@ -13,7 +13,7 @@ import (
 const (
 	personColumns = `person.id, person.email, person.name, person.operator, person.totp IS NOT NULL, person.created_at`
 
-	insertPerson = `INSERT INTO person (id, email, name, password, operator, totp_step, created_at) VALUES ($1, $2, $3, $4, $5, 0, $6)
+	insertPerson = `INSERT INTO person (id, email, name, password, operator, totp_step, totp_for, created_at) VALUES ($1, $2, $3, $4, $5, 0, '', $6)
 ON CONFLICT (email) DO NOTHING`
 	selectPerson        = `SELECT ` + personColumns + ` FROM person WHERE id = $1`
 	selectPersonByEmail = `SELECT ` + personColumns + ` FROM person WHERE email = $1`
@@ -29,10 +29,11 @@ ON CONFLICT (email) DO NOTHING`
 
 	updateNextTOTP = `UPDATE person SET totp_next = $1 WHERE id = $2 AND totp IS NULL`
 	// The secret that was confirmed, unless another one was drawn meanwhile.
-	updateTOTP = `UPDATE person SET totp = totp_next, totp_next = NULL, totp_step = $1 WHERE id = $2 AND totp IS NULL AND totp_next = $3`
+	updateTOTP = `UPDATE person SET totp = totp_next, totp_next = NULL, totp_step = $1, totp_for = '' WHERE id = $2 AND totp IS NULL AND totp_next = $3`
 	dropTOTP   = `UPDATE person SET totp = NULL, totp_next = NULL WHERE id = $1`
 	// Each code is good once.
-	takeStep = `UPDATE person SET totp_step = $1 WHERE id = $2 AND totp_step < $1`
+	// But what it was given for may be asked for twice: a form that is sent twice makes one thing.
+	takeStep = `UPDATE person SET totp_step = $1, totp_for = $2 WHERE id = $3 AND (totp_step < $1 OR (totp_step = $1 AND totp_for = $2 AND totp_for <> ''))`
 
 	insertRecovery  = `INSERT INTO recovery_code (person_id, hash) VALUES ($1, $2)`
 	takeRecovery    = `DELETE FROM recovery_code WHERE person_id = $1 AND hash = $2`

@@ -102,7 +102,9 @@ const portMin = 1024
 // Check refuses a URL that shows already that nothing may be sent there. One that it lets through is checked again
 // whenever a connection is made.
 func (t Targets) Check(text string) error {
-	refuse := func(code, format string, args ...any) error { return invalid("url", code, fmt.Sprintf(format, args...)) }
+	refuse := func(code, format string, args ...any) error {
+		return invalid("url", code, fmt.Sprintf(format, args...))
+	}
 	if text == "" || len(text) > URLMax {
 		return refuse("url_length", "must have 1 to %d characters", URLMax)
 	}

@@ -52,7 +52,11 @@ func (s *Service) Try(ctx context.Context, owner id.Account, public string, once
 		return event.NewLog(only{s, to}).Write(ctx, tx, e)
 	})
 	if errors.Is(err, sqldb.ErrConflict) { // the form was sent before, or a COMMIT was answered by nobody
-		return event.Find(ctx, s.DB, owner, once, event.Test)
+		made, err := event.Of(ctx, s.DB, owner, once)
+		if err != nil || len(made) == 0 {
+			return event.Event{}, errors.Join(sqldb.ErrConflict, err)
+		}
+		return made[0], nil
 	}
 	return e, err
 }

@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/clock/clocktest"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -167,14 +169,29 @@ func TestRedeliverPart(t *testing.T) {
 		one, two := receive(t, 200), receive(t, 200)
 		to, _ := s.endpoint(a, one.URL, "all")
 		s.endpoint(a, two.URL, "all")
-		const events = 450
+		const events = 250
 		first := s.emit(a, event.ChargePaid, "")
-		for range events - 1 {
-			s.emit(a, event.ChargePaid, "")
+		err := db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+			for range events - 1 {
+				e := event.Event{Account: a, ID: s.IDs.New(), Ref: s.IDs.New(), Type: event.ChargePaid, Data: []byte("{}")}
+				if err := s.log.Write(ctx, tx, e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		for len(one.got()) < events || len(two.got()) < events {
-			s.step()
+		all := func(what string, told func() int, n int) {
+			t.Helper()
+			clocktest.Wait(t, what, func() bool {
+				s.beat() // a busy machine must not make the node look dead to itself
+				s.step()
+				return told() >= n
+			})
 		}
+		all("all are told", func() int { return min(len(one.got()), len(two.got())) }, events)
 		r := webhook.Range{Since: first.CreatedAt().Add(-time.Second), Until: s.clock.Now().Add(time.Second), Endpoint: to.ID, EventsMax: 200}
 		total, parts := 0, 0
 		for ; !r.Since.IsZero(); parts++ {
@@ -186,12 +203,10 @@ func TestRedeliverPart(t *testing.T) {
 			r.Since = done.Next
 		}
 		// Where one part begins the same millisecond may be in both.
-		if parts != 3 || total < events || total > events+10 {
+		if parts != 2 || total < events || total > events+10 {
 			t.Errorf("%d deliveries in %d parts", total, parts)
 		}
-		for len(one.got()) < 2*events {
-			s.step()
-		}
+		all("one is told again", func() int { return len(one.got()) }, 2*events)
 		if n := len(two.got()); n != events {
 			t.Errorf("the other endpoint was told %d times", n)
 		}

@@ -9,6 +9,7 @@ CREATE TABLE person (
     totp         BYTEA, -- the secret of their authenticator app, sealed; NULL for none
     totp_next    BYTEA, -- one that they have not confirmed yet, sealed; NULL for none
     totp_step    BIGINT NOT NULL, -- the last step whose code was taken: each is good once
+    totp_for     TEXT NOT NULL, -- what that code was given for: the key of a form, or nothing
     created_at   BIGINT NOT NULL -- real microseconds UTC
 );
 

@@ -1,4 +1,0 @@
-package dashboard
-
-// option is a choice of a select.
-type option struct{ Value, Text string }
