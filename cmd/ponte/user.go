@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 
 	"github.com/ponte-pay/ponte/internal/id"
@@ -43,7 +43,7 @@ type userInvite struct {
 func (c *userInvite) Run(e *env) error {
 	invitation := user.Invitation{Email: c.Email, Operator: c.Operator, Role: user.Role(c.Role)}
 	if (c.Account == "") != (c.Role == "") {
-		return fmt.Errorf("--account and --role go together")
+		return errors.New("--account and --role go together")
 	}
 	core, err := e.open()
 	if err != nil {

@@ -23,11 +23,11 @@ const (
 	// DaysMax is how many days can be asked for, today included. Nothing older is added up.
 	DaysMax = 31
 
-	sliceMax  = 2000             // transfers that are read at once
-	roundsMax = 5                // slices that one look adds up before it shows what it has
-	overlap   = 30 * time.Second // writes end within ten, and clocks differ by half a second
-	wantedMax = 1000             // accounts that wait for Step
-	dayTime   = 24 * time.Hour
+	sliceDefault = 2000             // transfers that are read at once
+	roundsMax    = 5                // slices that one look adds up before it shows what it has
+	overlap      = 30 * time.Second // writes end within ten, and clocks differ by half a second
+	wantedMax    = 1000             // accounts that wait for Step
+	dayTime      = 24 * time.Hour
 )
 
 // Day is what moved in an account on one day.
@@ -43,6 +43,7 @@ type Service struct {
 	db    *sqldb.DB
 	clock *clock.Clock
 	zone  *time.Location // whose days are meant
+	slice int            // transfers that are read at once; tests read fewer
 
 	mu     sync.Mutex
 	wanted map[id.Account]struct{} // somebody looked, and not everything was added up
@@ -50,7 +51,7 @@ type Service struct {
 
 // New returns a service for the days of a zone.
 func New(db *sqldb.DB, c *clock.Clock, zone *time.Location) *Service {
-	return &Service{db: db, clock: c, zone: zone, wanted: map[id.Account]struct{}{}}
+	return &Service{db: db, clock: c, zone: zone, slice: sliceDefault, wanted: map[id.Account]struct{}{}}
 }
 
 // midnight returns the beginning of a moment's day.
@@ -113,12 +114,12 @@ func (s *Service) Days(ctx context.Context, owner id.Account, currency money.Cur
 			rest[sumKey{currency, x.day}] = &Day{Inflow: x.Inflow, Outflow: x.Outflow, Fees: x.Fees}
 		}
 		for range roundsMax {
-			transfers, err := sqldb.All(ctx, tx, scanTransfer, listTransfers, int64(owner), mark, id.Max, sliceMax)
+			transfers, err := sqldb.All(ctx, tx, scanTransfer, listTransfers, int64(owner), mark, id.Max, s.slice)
 			if err != nil {
 				return err
 			}
 			s.add(rest, transfers)
-			if len(transfers) < sliceMax {
+			if len(transfers) < s.slice {
 				complete = true
 				return nil
 			}
@@ -162,7 +163,7 @@ func (s *Service) Step(ctx context.Context) (did bool, err error) {
 	}
 	s.mu.Unlock()
 	for _, a := range accounts {
-		more, stepErr := s.slice(ctx, a)
+		more, stepErr := s.sum(ctx, a)
 		if stepErr == nil && !more {
 			s.mu.Lock()
 			delete(s.wanted, a)
@@ -177,15 +178,15 @@ func (s *Service) Step(ctx context.Context) (did bool, err error) {
 // catchUp adds up what it can in a few slices.
 func (s *Service) catchUp(ctx context.Context, owner id.Account) error {
 	for range roundsMax {
-		if more, err := s.slice(ctx, owner); err != nil || !more {
+		if more, err := s.sum(ctx, owner); err != nil || !more {
 			return err
 		}
 	}
 	return nil
 }
 
-// slice adds up the next transfers that are old enough, and reports whether there are more.
-func (s *Service) slice(ctx context.Context, owner id.Account) (more bool, err error) {
+// sum adds up the next transfers that are old enough, and reports whether there are more.
+func (s *Service) sum(ctx context.Context, owner id.Account) (more bool, err error) {
 	mark, err := sqldb.One(ctx, s.db, sqldb.Scalar[id.ID], selectMark, int64(owner))
 	if errors.Is(err, sqldb.ErrNoRows) {
 		mark = id.First(s.midnight(s.clock.Now()).AddDate(0, 0, -DaysMax))
@@ -204,7 +205,7 @@ func (s *Service) slice(ctx context.Context, owner id.Account) (more bool, err e
 		return false, err
 	}
 	border := id.First(now.Add(-overlap))
-	transfers, err := sqldb.All(ctx, s.db, scanTransfer, listTransfers, int64(owner), mark, border, sliceMax)
+	transfers, err := sqldb.All(ctx, s.db, scanTransfer, listTransfers, int64(owner), mark, border, s.slice)
 	if err != nil || len(transfers) == 0 {
 		return false, err
 	}
@@ -221,7 +222,7 @@ func (s *Service) slice(ctx context.Context, owner id.Account) (more bool, err e
 	if errors.Is(err, errMoved) {
 		return true, nil // somebody else did it, or we did and heard nothing of it
 	}
-	return len(transfers) == sliceMax, err
+	return len(transfers) == s.slice, err
 }
 
 var errMoved = errors.New("activity: another process was faster")

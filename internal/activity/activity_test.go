@@ -110,7 +110,8 @@ func TestDays(t *testing.T) {
 func TestLargeAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {
-		const count = sliceMax*2*roundsMax + 5
+		w.slice = 100
+		const count = 100*2*roundsMax + 5
 		at := w.midnight(time.Now()).Add(-2 * time.Hour)
 		for i := 0; i < count; i += 1000 {
 			w.post(at.Add(time.Duration(i)*time.Millisecond), ledger.Acquirer, ledger.Available, money.Amount{Currency: money.CurrencyBRL, Units: 1}, min(1000, count-i))

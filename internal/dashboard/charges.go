@@ -103,7 +103,7 @@ type chargeData struct {
 // showCharge shows what is stored: whatever an acquirer knows is asked by notifications and sweeps, and a page does not wait
 // for a bank.
 func (d *Dashboard) showCharge(v *visit) (reply, error) {
-	found, err := d.Charges.Search(v.Context(), v.account.ID, v.pathValue("id"))
+	found, err := d.Charges.Search(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return reply{}, err
 	}

@@ -105,7 +105,7 @@ type depositData struct {
 }
 
 func (d *Dashboard) showDeposit(v *visit) (reply, error) {
-	found, err := d.Deposits.Get(v.Context(), v.account.ID, v.pathValue("id"))
+	found, err := d.Deposits.Get(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return reply{}, err
 	}
@@ -213,7 +213,7 @@ type withdrawalData struct {
 }
 
 func (d *Dashboard) showWithdrawal(v *visit) (reply, error) {
-	found, err := d.Withdrawals.Get(v.Context(), v.account.ID, v.pathValue("id"))
+	found, err := d.Withdrawals.Get(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return reply{}, err
 	}

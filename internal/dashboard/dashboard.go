@@ -75,7 +75,7 @@ func New(s Services) *Dashboard {
 	for _, r := range routes() {
 		pattern := r.method + " " + r.path
 		d.routes[pattern] = r
-		d.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) { d.serve(w, req, r) })
+		d.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) { d.serve(w, req, r) }) //nolint:contextcheck // the visit carries its context
 	}
 	return d
 }
@@ -125,7 +125,7 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := d.visit(w, r)
-	if err := d.recognize(v); err != nil {
+	if err := d.recognize(v); err != nil { //nolint:contextcheck // the visit carries its context
 		d.fail(v, err)
 		return
 	}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -45,10 +46,8 @@ func (f *form) wrong(field, key string, args ...any) {
 // refuse takes what a service said. It reports false when that is not about what was filled in.
 func (f *form) refuse(err error) bool {
 	refusal := fault.As(err)
-	switch refusal.Kind {
-	case fault.Internal, fault.NotFound, fault.Unavailable:
+	if k := refusal.Kind; k == fault.Internal || k == fault.NotFound || k == fault.Unavailable {
 		return false
-	default:
 	}
 	text := f.v.explain(err)
 	for _, issue := range refusal.Issues {
@@ -106,10 +105,8 @@ func (f *form) password(field string) string {
 // choice reads a field that is one of some words.
 func (f *form) choice(field string, words ...string) string {
 	value := f.text(field, textRule{required: true})
-	for _, w := range words {
-		if w == value {
-			return value
-		}
+	if slices.Contains(words, value) {
+		return value
 	}
 	f.wrong(field, "form.choice")
 	return ""
@@ -181,11 +178,12 @@ func (l locale) parseNumber(s string) string {
 		return ""
 	}
 	if groups := strings.Split(whole, group); len(groups) > 1 {
-		if isGrouped(groups) {
+		switch {
+		case isGrouped(groups):
 			whole = strings.Join(groups, "")
-		} else if len(groups) == 2 && !hasPoint && len(groups[1]) < 3 {
+		case len(groups) == 2 && !hasPoint && len(groups[1]) < 3:
 			whole, fraction, hasPoint = groups[0], groups[1], true
-		} else {
+		default:
 			return ""
 		}
 	}

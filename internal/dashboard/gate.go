@@ -45,16 +45,17 @@ var (
 	errDisabled  = fault.New(fault.Forbidden, "resource_disabled", "this is switched off for the account")
 )
 
-// errDetour sends a visitor somewhere else first.
-type errDetour string
+// detourError sends a visitor somewhere else first.
+type detourError string
 
-func (e errDetour) Error() string { return "dashboard: see " + string(e) }
+func (e detourError) Error() string { return "dashboard: see " + string(e) }
 
 // serve passes the gate and calls the route.
 func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, route *route) {
 	v := d.visit(w, r)
 	v.scope.Route, v.scope.Secret = route.path, route.secret
-	answer, err := d.admit(v, route)
+	var answer reply
+	err := d.admit(v, route)
 	if err == nil {
 		answer, err = route.answer(d, v)
 	}
@@ -68,24 +69,24 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, route *route) 
 
 // admit lets a visitor pass or says why not, in this order: where the form comes from, who it is, the rule of the route, the
 // state of the account, what is switched off there, and whether the form can be read.
-func (d *Dashboard) admit(v *visit, route *route) (none reply, err error) {
+func (d *Dashboard) admit(v *visit, route *route) error {
 	if d.foreign.Check(v.Request) != nil {
-		return none, errForeign
+		return errForeign
 	}
 	if err := d.recognize(v); err != nil {
-		return none, err
+		return err
 	}
 	if err := d.allow(v, route); err != nil {
-		return none, err
+		return err
 	}
 	if v.isSafe() {
-		return none, nil
+		return nil
 	}
 	v.Body = http.MaxBytesReader(v.w, v.Body, httpkit.BodyBytesMax)
 	if err := v.ParseForm(); err != nil {
-		return none, errForm
+		return errForm
 	}
-	return none, nil
+	return nil
 }
 
 // recognize finds out who it is. A cookie that is none any more is nobody's.
@@ -118,7 +119,7 @@ func (d *Dashboard) allow(v *visit, route *route) error {
 	case route.rule.who == halfway:
 		return nil
 	case !v.who.Session.Whole:
-		return errDetour(codePath)
+		return detourError(codePath)
 	}
 	switch route.rule.who {
 	case member:
@@ -128,7 +129,7 @@ func (d *Dashboard) allow(v *visit, route *route) error {
 			return errNoRoute
 		}
 		if !v.who.Session.Strong {
-			return errDetour(totpPath)
+			return detourError(totpPath)
 		}
 	case person, nobody, anybody, halfway:
 	}
@@ -173,9 +174,9 @@ func (d *Dashboard) allowMember(v *visit, route *route) error {
 // signInFirst sends a visitor to the sign-in page, and back afterwards.
 func (v *visit) signInFirst() error {
 	if !v.isSafe() || v.URL.Path == "/" {
-		return errDetour(signInPath)
+		return detourError(signInPath)
 	}
-	return errDetour(signInPath + "?" + url.Values{"next": {v.URL.RequestURI()}}.Encode())
+	return detourError(signInPath + "?" + url.Values{"next": {v.URL.RequestURI()}}.Encode())
 }
 
 // localPath returns where a visitor wants to go on, or "/" when that is not a page of ours.

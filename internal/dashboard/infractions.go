@@ -63,7 +63,7 @@ type infractionData struct {
 }
 
 func (d *Dashboard) infractionData(v *visit, f *form) (infractionData, error) {
-	found, err := d.Infractions.Get(v.Context(), v.account.ID, v.pathValue("id"))
+	found, err := d.Infractions.Get(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return infractionData{}, err
 	}
@@ -94,7 +94,7 @@ func (d *Dashboard) defend(v *visit) (reply, error) {
 		f.wrong("defense_evidence_url", "infractions.evidence_wrong")
 	}
 	if !f.broken() {
-		found, err := d.Infractions.Defensible(v.Context(), v.account.ID, v.pathValue("id"))
+		found, err := d.Infractions.Defensible(v.Context(), v.account.ID, v.thing())
 		if err == nil {
 			_, err = d.Infractions.Defend(v.Context(), found, defense)
 		}

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -51,9 +52,7 @@ func (x *shop) form(t *testing.T, path string) url.Values {
 // with returns a form with further fields, in pairs.
 func with(form url.Values, pairs ...string) url.Values {
 	out := url.Values{}
-	for k, v := range form {
-		out[k] = v
-	}
+	maps.Copy(out, form)
 	for i := 0; i < len(pairs); i += 2 {
 		out.Set(pairs[i], pairs[i+1])
 	}

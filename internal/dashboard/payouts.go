@@ -72,7 +72,7 @@ type attemptRow struct {
 }
 
 func (d *Dashboard) showPayout(v *visit) (reply, error) {
-	found, err := d.Payouts.Search(v.Context(), v.account.ID, v.pathValue("id"))
+	found, err := d.Payouts.Search(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return reply{}, err
 	}

@@ -21,7 +21,7 @@ type moment struct {
 }
 
 // eventTones are how events look.
-var eventTones = map[event.Type]string{
+var eventTones = map[event.Type]string{ //nolint:exhaustive // the others are neither good nor bad
 	event.ChargePaid: "good", event.PayoutCompleted: "good", event.PayoutFailed: "bad",
 	event.CryptoChargePaid: "good", event.CryptoChargeFailed: "bad", event.CryptoPayoutCompleted: "good", event.CryptoPayoutFailed: "bad",
 	event.CryptoChargeConfirming: "wait",

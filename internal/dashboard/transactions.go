@@ -58,7 +58,7 @@ func (d *Dashboard) listTransactions(v *visit) (reply, error) {
 
 // link returns the page of a thing by its public id; "" where there is none.
 func (v *visit) link(public string) string {
-	for prefix, folder := range map[id.Prefix]string{
+	for prefix, folder := range map[id.Prefix]string{ //nolint:exhaustive // the others have no page
 		id.Charge: "charges", id.Payout: "payouts", id.Infraction: "infractions", id.CryptoCharge: "deposits", id.CryptoPayout: "withdrawals",
 	} {
 		if _, err := prefix.Parse(public); err == nil {

@@ -130,11 +130,11 @@ func (v *view) May(p string) bool { return v.Role.May(user.Permission(p)) }
 
 // accountPath returns a path below an account.
 func accountPath(a *account.Account, parts ...string) string {
-	p := "/accounts/" + a.ID.String()
+	all := []string{"/accounts", a.ID.String()}
 	for _, part := range parts {
-		p += "/" + url.PathEscape(part)
+		all = append(all, url.PathEscape(part))
 	}
-	return p
+	return strings.Join(all, "/")
 }
 
 // navGroup is a part of the menu.

@@ -60,9 +60,9 @@ func (v *visit) isSafe() bool { return v.Method == http.MethodGet || v.Method ==
 // t returns a text in the visitor's language.
 func (v *visit) t(key string, args ...any) string { return v.locale.text(key, args...) }
 
-// pathValue returns a variable of the path; "" for what no database can be asked for.
-func (v *visit) pathValue(name string) string {
-	if value := v.PathValue(name); isPlain(value) {
+// thing returns the {id} of the path; "" for what no database can be asked for.
+func (v *visit) thing() string {
+	if value := v.PathValue("id"); isPlain(value) {
 		return value
 	}
 	return ""
@@ -205,7 +205,7 @@ func compress(body []byte, level int) ([]byte, error) {
 
 // fail shows what went wrong, or goes where the visitor has to go first. The cause is for the log.
 func (d *Dashboard) fail(v *visit, err error) {
-	if to, ok := errors.AsType[errDetour](err); ok {
+	if to, ok := errors.AsType[detourError](err); ok {
 		_ = d.write(v, reply{to: string(to)}) // it has nothing to build
 		return
 	}

@@ -3,6 +3,7 @@ package testkit
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -115,9 +116,7 @@ func (b *Browser) Try(ctx context.Context, method, path string, form url.Values,
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	response, err := b.client.Do(r)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -109,7 +110,7 @@ func (h *hasher) check(ctx context.Context, password, hash string) (bool, error)
 	salt, saltErr := base64.RawStdEncoding.DecodeString(parts[4])
 	want, wantErr := base64.RawStdEncoding.DecodeString(parts[5])
 	if saltErr != nil || wantErr != nil {
-		return false, fmt.Errorf("user: a stored password cannot be read")
+		return false, errors.New("user: a stored password cannot be read")
 	}
 	got := argon2.IDKey([]byte(password), salt, cost.Passes, cost.MemoryKiB, 1, uint32(len(want)))
 	return subtle.ConstantTimeCompare(got, want) == 1 && known, nil

@@ -36,7 +36,7 @@ func (s *Service) checkOld(ctx context.Context, p Person, password string) error
 	if err := s.count(ctx, map[string]int64{personSource(p.Email): personTries}); err != nil {
 		return err
 	}
-	who, err := sqldb.One(ctx, s.DB, scanSecrets, selectOwnSecrets, p.ID)
+	who, err := sqldb.One(ctx, s.DB, scanSecrets, selectOwnProofs, p.ID)
 	if err != nil {
 		return found(err, ErrNotFound)
 	}

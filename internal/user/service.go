@@ -230,7 +230,7 @@ func (s *Service) take(ctx context.Context, tx *sqldb.Tx, token string) error {
 // reset gives a person a new password, and nothing of what they had to prove themselves with before. A run that finds the
 // very hash has been here.
 func (s *Service) reset(ctx context.Context, tx *sqldb.Tx, token, email, hash string) error {
-	who, err := sqldb.One(ctx, tx, scanSecrets, selectSecrets, email)
+	who, err := sqldb.One(ctx, tx, scanSecrets, selectProofs, email)
 	if err != nil {
 		return found(err, ErrLink)
 	}

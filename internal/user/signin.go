@@ -77,7 +77,7 @@ func (s *Service) SignIn(ctx context.Context, email, password string, from From)
 	}
 	var who secrets
 	if clean, err := cleanEmail(email); err == nil {
-		who, err = sqldb.One(ctx, s.DB, scanSecrets, selectSecrets, clean)
+		who, err = sqldb.One(ctx, s.DB, scanSecrets, selectProofs, clean)
 		if err != nil && !errors.Is(err, sqldb.ErrNoRows) {
 			return "", false, err
 		}
@@ -194,7 +194,7 @@ func (s *Service) CheckCode(ctx context.Context, p Person, code, purpose string)
 
 // secret returns the secret of a person's app, confirmed or not.
 func (s *Service) secret(ctx context.Context, person id.ID) ([]byte, secrets, error) {
-	who, err := sqldb.One(ctx, s.DB, scanSecrets, selectOwnSecrets, person)
+	who, err := sqldb.One(ctx, s.DB, scanSecrets, selectOwnProofs, person)
 	if err != nil {
 		return nil, who, found(err, ErrNotFound)
 	}

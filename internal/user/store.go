@@ -3,6 +3,7 @@ package user
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
@@ -17,8 +18,8 @@ const (
 ON CONFLICT (email) DO NOTHING`
 	selectPerson        = `SELECT ` + personColumns + ` FROM person WHERE id = $1`
 	selectPersonByEmail = `SELECT ` + personColumns + ` FROM person WHERE email = $1`
-	selectSecrets       = `SELECT id, password, COALESCE(totp, totp_next), totp IS NOT NULL FROM person WHERE email = $1`
-	selectOwnSecrets    = `SELECT id, password, COALESCE(totp, totp_next), totp IS NOT NULL FROM person WHERE id = $1`
+	selectProofs        = `SELECT id, password, COALESCE(totp, totp_next), totp IS NOT NULL FROM person WHERE email = $1`
+	selectOwnProofs     = `SELECT id, password, COALESCE(totp, totp_next), totp IS NOT NULL FROM person WHERE id = $1`
 	listPeople          = `SELECT ` + personColumns + ` FROM person WHERE email > $1 ORDER BY email LIMIT $2`
 	selectAnyOperator   = `SELECT 1 FROM person WHERE operator LIMIT 1`
 
@@ -96,7 +97,7 @@ since_at = CASE WHEN sign_in_try.since_at <= $3 THEN excluded.since_at ELSE sign
 // scanInto scans into p the columns of a person, behind some others.
 func scanInto(r sqldb.Row, p *Person, before []any, after ...any) error {
 	var created int64
-	dest := append(before, &p.ID, &p.Email, &p.Name, &p.Operator, &p.HasTOTP, &created)
+	dest := slices.Concat(before, []any{&p.ID, &p.Email, &p.Name, &p.Operator, &p.HasTOTP, &created})
 	err := r.Scan(append(dest, after...)...)
 	p.CreatedAt = time.UnixMicro(created).UTC()
 	return err
