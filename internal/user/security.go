@@ -53,6 +53,16 @@ func (s *Service) checkOld(ctx context.Context, p Person, password string) error
 	})
 }
 
+// Prove makes who is signed in prove once more who they are, before they give power to others: by a code of the
+// authenticator app, or by the password where they have none. A browser that was left alone, or a cookie that was stolen, is
+// not enough then. purpose is that of [Service.CheckCode], whose errors it has, and that of a wrong password.
+func (s *Service) Prove(ctx context.Context, p Person, proof, purpose string) error {
+	if p.HasTOTP {
+		return s.CheckCode(ctx, p, proof, purpose)
+	}
+	return s.checkOld(ctx, p, proof)
+}
+
 // PrepareTOTP returns a new secret for an authenticator app, good from the moment that [Service.EnableTOTP] is given a code
 // of it. One that was not confirmed is shown again, so that a page that is loaded twice shows one secret.
 func (s *Service) PrepareTOTP(ctx context.Context, p Person) ([]byte, error) {

@@ -164,6 +164,7 @@ var (
 	ErrHasTOTP   = fault.New(fault.Conflict, "totp_exists", "there is an authenticator app already; remove it first")
 	ErrBusy      = fault.New(fault.Unavailable, "sign_in_busy", "too many people are signing in; try again in a moment")
 	ErrWrongUser = fault.New(fault.Forbidden, "link_of_another", "the link is for another e-mail; sign in with that one")
+	ErrMember    = fault.New(fault.Conflict, "member_exists", "this person is in the account already: change their role there")
 	ErrTooOpen   = fault.New(fault.Conflict, "invitations_many", "too many invitations are open; wait until some have expired")
 )
 
