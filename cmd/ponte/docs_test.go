@@ -96,7 +96,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 	for _, path := range commandPaths(reflect.TypeFor[commands](), "ponte") {
 		// They need or are a running server, or something that only one can have made.
 		undocumented := []string{
-			"ponte serve", "ponte simulator", "ponte bench", "ponte charge show", "ponte charge cancel", "ponte charge dismiss", "ponte listen", "ponte event show",
+			"ponte serve", "ponte simulator", "ponte bench", "ponte charge show", "ponte charge cancel", "ponte charge dismiss", "ponte infraction dismiss", "ponte listen", "ponte event show", "ponte user reset", "ponte user remove",
 		}
 		if slices.Contains(undocumented, path) {
 			continue
@@ -127,7 +127,7 @@ func commandPaths(of reflect.Type, prefix string) []string {
 // Links between the documents lead somewhere.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/decisions.md", "docs/operating.md", "docs/performance.md", "docs/states.md", "docs/webhooks.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/dashboard.md", "docs/decisions.md", "docs/operating.md", "docs/performance.md", "docs/states.md", "docs/webhooks.md"} {
 		for _, link := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(read(t, name), -1) {
 			if strings.Contains(link[1], "://") {
 				continue

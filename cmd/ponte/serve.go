@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
 
-	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/app"
 	"github.com/ponte-pay/ponte/internal/config"
 )
@@ -35,40 +35,43 @@ func (c *serveCommand) Run(e *env) error {
 		log.LogAttrs(e.ctx, slog.LevelWarn, "webhook secrets are sealed with a key that is kept in the same database: set PONTE_SEAL_KEY on every node")
 	}
 	return server.Run(e.ctx, e.store, func(base string) {
-		var demo account.Account
-		var key string
-		var err error
-		if bank.Simulated { // a key on a screen is none for real money
-			demo, key, err = app.FirstRun(e.ctx, core)
-		}
+		// A key on a screen is none for real money.
+		first, err := app.FirstRun(e.ctx, core, bank.Simulated)
 		if err != nil {
-			log.LogAttrs(e.ctx, slog.LevelError, "could not make the demo account", slog.String("error", err.Error()))
+			log.LogAttrs(e.ctx, slog.LevelError, "could not make the demo account and the first invitation", slog.String("error", err.Error()))
 		}
-		greet(e.stdout, greeting{base: base, page: bank.Page(c.Serve), account: demo, key: key})
+		greet(e.stdout, greeting{
+			base: base, pages: cmp.Or(strings.TrimSuffix(c.PublicURL, "/"), strings.TrimSuffix(base, "/v1")), bank: bank.Page(c.Serve), First: first,
+		})
 		log.LogAttrs(e.ctx, slog.LevelInfo, "serving", slog.String("url", base), slog.Any("database", e.store))
 	})
 }
 
 // greeting is what a newcomer has to know.
 type greeting struct {
-	base    string // of the API
-	page    string // of the simulated bank; "" when the banks are real
-	account account.Account
-	key     string // "" unless the account was just made
+	app.First
+	base  string // of the API
+	pages string // of the dashboard
+	bank  string // the page of the simulated bank; "" when the banks are real
 }
 
-// greet tells a newcomer what to do next. The key is shown this once.
+// greet tells a newcomer what to do next. The key and the link are shown this once.
 func greet(w io.Writer, g greeting) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Ponte is running at %s\n", g.base)
-	if g.page != "" {
-		fmt.Fprintf(&b, "The banks are simulated, and no money is real. Pay as a customer would at %s\n", g.page)
+	if g.bank != "" {
+		fmt.Fprintf(&b, "The banks are simulated, and no money is real. Pay as a customer would at %s\n", g.bank)
 	}
-	if g.key != "" {
+	fmt.Fprintf(&b, "The dashboard is at %s/\n", g.pages)
+	if g.Invitation != "" {
+		fmt.Fprintf(&b, "\nThere is no operator yet. Whoever opens this link first becomes one; it works once, for three days:\n\n  %s\n\n",
+			invitationURL(g.pages, g.Invitation))
+	}
+	if g.Key != "" {
 		fmt.Fprintf(&b, "\nThis is a new database, so here is an account to try it with. Its key is shown only now:\n\n"+
 			"  account  %s (%s)\n  key      %s\n\nCreate a charge:\n\n"+
 			"  curl -s %s/charges -H 'Authorization: Bearer %s' -H 'Idempotency-Key: my-first-charge' -d '{\"amount\": 25.50, \"external_id\": \"order-1\"}'\n\n",
-			g.account.ID, g.account.Name, g.key, g.base, g.key)
+			g.Account.ID, g.Account.Name, g.Key, g.base, g.Key)
 	}
 	_, _ = io.WriteString(w, b.String()) // nobody is reading; the service runs all the same
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"time"
 
@@ -38,38 +37,6 @@ type lineJSON struct {
 	Total     string `json:"total"` // available, pending and blocked, as the API's total_balance
 }
 
-var lineColumns = []string{
-	"time", "id", "kind", "reference", "memo", "from", "to", "amount", "currency",
-	"available", "pending", "blocked", "in_transit", "total",
-}
-
-func (l *lineJSON) record() []string {
-	return []string{
-		l.Time, l.ID, l.Kind, l.Reference, spreadsheetSafe(l.Memo), l.From, l.To, l.Amount, l.Currency,
-		l.Available, l.Pending, l.Blocked, l.InTransit, l.Total,
-	}
-}
-
-// spreadsheetSafe keeps a spreadsheet from running what an operator wrote as a formula.
-func spreadsheetSafe(s string) string {
-	if s != "" && (s[0] == '=' || s[0] == '+' || s[0] == '-' || s[0] == '@') {
-		return "'" + s
-	}
-	return s
-}
-
-func newLineJSON(l report.Line) lineJSON {
-	t := &l.Transfer
-	c := t.Amount.Currency
-	b := newBalanceJSON(c, l.Balance)
-	return lineJSON{
-		Time: timestamp(t.ID.Time()), ID: t.ID.String(), Kind: string(t.Kind), Reference: report.Reference(t), Memo: t.Memo,
-		From: string(t.Source), To: string(t.Target), Amount: t.Amount.String(), Currency: string(c),
-		Available: b.Available, Pending: b.Pending, Blocked: b.Blocked, InTransit: b.InTransit,
-		Total: money.Amount{Currency: c, Units: l.Balance.Available + l.Balance.Pending + l.Balance.Blocked}.String(),
-	}
-}
-
 func (c *statementCommand) Run(e *env) error {
 	currency, err := money.ParseCurrency(c.Currency)
 	if err != nil {
@@ -95,7 +62,7 @@ func (c *statementCommand) write(e *env, core *app.Core, period report.Period) e
 	if e.json || c.Format == "json" {
 		lines := []lineJSON{}
 		err := report.Statement(e.ctx, core.DB, period, func(l report.Line) error {
-			lines = append(lines, newLineJSON(l))
+			lines = append(lines, lineJSON(report.NewRow(l)))
 			return nil
 		})
 		if err != nil {
@@ -103,19 +70,7 @@ func (c *statementCommand) write(e *env, core *app.Core, period report.Period) e
 		}
 		return e.printJSON(lines)
 	}
-	w := csv.NewWriter(e.stdout)
-	if err := w.Write(lineColumns); err != nil {
-		return err
-	}
-	err := report.Statement(e.ctx, core.DB, period, func(l report.Line) error {
-		line := newLineJSON(l)
-		return w.Write(line.record())
-	})
-	w.Flush()
-	if err != nil {
-		return err
-	}
-	return w.Error()
+	return report.WriteCSV(e.ctx, core.DB, period, e.stdout, nil)
 }
 
 const day = 24 * time.Hour

@@ -65,6 +65,14 @@ func (s Settings) PermitSplit(split Split) error {
 	return nil
 }
 
+// Origin is who asked for something.
+type Origin string
+
+const (
+	OriginAPI    Origin = "api"    // the account, by its key
+	OriginManual Origin = "manual" // a person
+)
+
 // PermitBRL returns nil when the amount is within the account's limit for one transaction.
 func (s Settings) PermitBRL(amount money.BRL) error {
 	if s.APITxLimit == 0 || amount <= s.APITxLimit {

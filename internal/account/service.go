@@ -11,6 +11,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -20,11 +21,12 @@ type Service struct {
 	db     *sqldb.DB
 	clock  *clock.Clock
 	random io.Reader
+	ids    *id.Generator // of entries of the operator log
 }
 
 // New returns a service on db. Account numbers and keys are drawn from random, which may be read by many at once.
 func New(db *sqldb.DB, c *clock.Clock, random io.Reader) *Service {
-	return &Service{db: db, clock: c, random: random}
+	return &Service{db: db, clock: c, random: random, ids: id.NewGenerator(c.Now, random)}
 }
 
 const (
@@ -51,7 +53,14 @@ func (s *Service) Create(ctx context.Context, p Params) (Account, string, error)
 		now := s.now()
 		a = Account{ID: id.NewAccount(s.random), Name: p.Name, Document: p.Document, CreatedAt: now, Settings: Defaults()}
 		k = newKey(s.random, a.ID, AllScopes, now)
-		return s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error { return create(ctx, tx, a, k) })
+		entry := oplog.Begin(ctx, s.ids, oplog.Entry{
+			Action: oplog.AccountCreate, Account: a.ID, Subject: a.ID.String(),
+			After: oplog.Fields{"name": a.Name, "document": a.Document, "key": k.Prefix},
+		})
+		return s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+			entry.Write(ctx, tx)
+			return create(ctx, tx, a, k)
+		})
 	})
 	if err != nil {
 		return Account{}, "", wrap(err)
@@ -96,19 +105,33 @@ func (s *Service) List(ctx context.Context, after id.Account, limit int) ([]Acco
 	return list, wrap(err)
 }
 
-// Set changes settings, each written KEY=VALUE: all of them or, when one is refused, none. It returns the account as it
-// then stands. Two that run at once both count.
+// Set is [Service.Change] without a reason.
 func (s *Service) Set(ctx context.Context, account id.Account, assignments []string) (Account, error) {
+	return s.Change(ctx, account, assignments, "")
+}
+
+// Change changes settings, each written KEY=VALUE: all of them or, when one is refused, none. It returns the account as it
+// then stands. Two that run at once both count. The reason is kept in the operator log; "" means that none was told.
+func (s *Service) Change(ctx context.Context, account id.Account, assignments []string, reason string) (Account, error) {
+	if reason != "" {
+		if err := oplog.CheckReason(reason); err != nil {
+			return Account{}, wrap(err)
+		}
+	}
 	var a Account
+	entry := oplog.Begin(ctx, s.ids, oplog.Entry{Action: oplog.AccountSet, Account: account, Subject: account.String(), Reason: reason})
 	err := s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		var err error
 		// Locked, because all settings are written back and not only those that change.
 		if a, err = lockAccount(ctx, tx, account); err != nil {
 			return err
 		}
+		entry.Before = a.Settings.named(assignments)
 		if err := a.Settings.apply(assignments); err != nil {
 			return err
 		}
+		entry.After = a.Settings.named(assignments)
+		entry.Write(ctx, tx)
 		return updateSettings(ctx, tx, a)
 	})
 	if err != nil {
@@ -117,18 +140,50 @@ func (s *Service) Set(ctx context.Context, account id.Account, assignments []str
 	return a, nil
 }
 
-// CreateKey stores a key of an account and returns it with its secret, which is never shown again.
+// CreateKey stores a key of an account and returns it with its secret, which is never shown again. An operator chooses
+// what it may do.
 func (s *Service) CreateKey(ctx context.Context, account id.Account, scopes Scopes) (Key, string, error) {
 	if scopes == 0 {
 		return Key{}, "", wrap(refuse(fault.Invalid, "a key needs at least one scope"))
 	}
+	return s.createKey(ctx, account, scopes, "")
+}
+
+// KeysMax is the most keys of an account that work at a time.
+const KeysMax = 100
+
+// Why somebody gets no key.
+var (
+	errKeysMany = fault.New(fault.Conflict, "keys_many", fmt.Sprintf("an account has at most %d keys: revoke one that is not used", KeysMax))
+	errKeyMade  = fault.New(fault.Conflict, "key_made", "the same form has made a key before, which was shown then: revoke it if it was lost, and make another")
+)
+
+// CreateKeyOnce makes a key for the people of an account: with full access, because they do not choose scopes, and one
+// however often the same form is sent.
+func (s *Service) CreateKeyOnce(ctx context.Context, account id.Account, once string) (Key, string, error) {
+	return s.createKey(ctx, account, AllScopes, once)
+}
+
+func (s *Service) createKey(ctx context.Context, account id.Account, scopes Scopes, once string) (Key, string, error) {
 	var k freshKey
 	err := draw(func() error {
 		k = newKey(s.random, account, scopes, s.now())
+		k.once = once
+		entry := oplog.Begin(ctx, s.ids, oplog.Entry{
+			Action: oplog.KeyCreate, Account: account, Subject: k.Prefix, After: oplog.Fields{"scopes": scopes.String()},
+		})
 		return s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-			if _, err := getAccount(ctx, tx, account); err != nil {
+			// Locked, so that two that count at once do not both find room, nor one form make two.
+			if _, err := lockAccount(ctx, tx, account); err != nil {
 				return err
 			}
+			if stored, err := hasKey(ctx, tx, k); err != nil || stored { // by a run whose COMMIT was answered by nobody
+				return err
+			}
+			if err := permitKey(ctx, tx, account, once); err != nil {
+				return err
+			}
+			entry.Write(ctx, tx)
 			return createKey(ctx, tx, k)
 		})
 	})
@@ -136,6 +191,24 @@ func (s *Service) CreateKey(ctx context.Context, account id.Account, scopes Scop
 		return Key{}, "", wrap(err)
 	}
 	return k.Key, k.text, nil
+}
+
+// permitKey refuses a key that the same form has made before, or that is one too many.
+func permitKey(ctx context.Context, tx *sqldb.Tx, account id.Account, once string) error {
+	if once != "" {
+		_, err := sqldb.One(ctx, tx, sqldb.Scalar[string], selectOnceSQL, account, once)
+		if err == nil {
+			return errKeyMade
+		}
+		if !errors.Is(err, sqldb.ErrNoRows) {
+			return err
+		}
+	}
+	n, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], countKeysSQL, account)
+	if err == nil && n >= KeysMax {
+		err = errKeysMany
+	}
+	return err
 }
 
 // createKey stores a key, or returns errTaken. It is done as well when it had done it before.
@@ -173,9 +246,32 @@ func (s *Service) RevokeKey(ctx context.Context, prefix string) error {
 		return wrap(refuse(fault.Invalid, "a key is named by the 8 hex digits after bp_, such as 1a2b3c4d"))
 	}
 	now := s.now()
+	entry := oplog.Begin(ctx, s.ids, oplog.Entry{
+		Action: oplog.KeyRevoke, Subject: prefix, Before: oplog.Fields{"state": "works"}, After: oplog.Fields{"state": "revoked"},
+	})
 	return wrap(s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-		return revokeKey(ctx, tx, prefix, now)
+		revoked, err := revokeKey(ctx, tx, prefix, now)
+		if revoked != 0 { // one that had ended before was not ended again
+			entry.Account = revoked
+			entry.Write(ctx, tx)
+		}
+		return err
 	}))
+}
+
+// RevokeKeyOf is [Service.RevokeKey] for the people of an account, for whom the keys of others do not exist.
+func (s *Service) RevokeKeyOf(ctx context.Context, account id.Account, prefix string) error {
+	err := error(sqldb.ErrNoRows)
+	if isPrefix(prefix) {
+		_, err = sqldb.One(ctx, s.db, sqldb.Scalar[string], selectOwnKeySQL, prefix, account)
+	}
+	switch {
+	case errors.Is(err, sqldb.ErrNoRows):
+		return wrap(refuse(fault.NotFound, "no such key"))
+	case err != nil:
+		return wrap(err)
+	}
+	return s.RevokeKey(ctx, prefix)
 }
 
 // draw runs f until what it drew is not taken.

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/chain/address"
 	"github.com/ponte-pay/ponte/internal/fault"
@@ -24,7 +25,7 @@ type cryptoPayoutJSON struct {
 	NetAmount          money.USDT       `json:"net_amount"` // the same as Amount
 	GrossAmount        money.USDT       `json:"gross_amount"`
 	SettlementCurrency string           `json:"settlement_currency"`
-	Origin             string           `json:"origin"`
+	Origin             account.Origin   `json:"origin"`
 	ExternalID         *string          `json:"external_id"`
 	TxHash             *string          `json:"tx_hash"`
 	ErrorMessage       *string          `json:"error_message"`
@@ -34,7 +35,7 @@ type cryptoPayoutJSON struct {
 func newCryptoPayout(w *withdrawal.Withdrawal) cryptoPayoutJSON {
 	return cryptoPayoutJSON{
 		ID: id.CryptoPayout.Format(w.ID), Object: "crypto_payout", Status: w.Status, Currency: w.Currency, Amount: w.Amount, Fee: w.Fee,
-		ConversionFee: w.ConversionFee, NetAmount: w.Amount, GrossAmount: w.Gross(), SettlementCurrency: "usdt", Origin: "api",
+		ConversionFee: w.ConversionFee, NetAmount: w.Amount, GrossAmount: w.Gross(), SettlementCurrency: "usdt", Origin: w.Origin,
 		ExternalID: optional(w.ExternalID), TxHash: optional(w.TxHash), ErrorMessage: optional(w.ErrorMessage), CreatedAt: timestamp(w.CreatedAt()),
 	}
 }

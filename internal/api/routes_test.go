@@ -225,7 +225,7 @@ func TestUnknownRoutes(t *testing.T) {
 		s.Do(t, testkit.Request{Path: path}).WantError(t, http.StatusUnauthorized, "UNAUTHORIZED")
 	}
 	// What is not below /v1 needs no key to be told that it is not there.
-	for _, path := range []string{"/", "/v1", "/v2/balance", "/balance", "/metrics", "/debug/pprof/", "/v1balance"} {
+	for _, path := range []string{"/v1", "/v2/balance", "/balance", "/metrics", "/debug/pprof/", "/v1balance"} {
 		for _, key := range []string{a.Key, "", wrongKey(1)} {
 			got := s.Get(t, key, path).WantError(t, http.StatusNotFound, "not_found")
 			if got.Header.Get("X-Ratelimit-Remaining") != "" {

@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/report"
@@ -10,17 +11,17 @@ import (
 
 // transactionJSON is one inflow or outflow.
 type transactionJSON struct {
-	ID         string        `json:"id"`
-	Type       report.Type   `json:"type"`
-	ResourceID *string       `json:"resource_id"`
-	Amount     money.BRL     `json:"amount"`
-	Fee        money.BRL     `json:"fee"`
-	Net        money.BRL     `json:"net_amount"`
-	Gross      money.BRL     `json:"gross_amount"`
-	Status     report.Status `json:"status"`
-	Method     string        `json:"method"`
-	Origin     report.Origin `json:"origin"`
-	CreatedAt  string        `json:"created_at"`
+	ID         string         `json:"id"`
+	Type       report.Type    `json:"type"`
+	ResourceID *string        `json:"resource_id"`
+	Amount     money.BRL      `json:"amount"`
+	Fee        money.BRL      `json:"fee"`
+	Net        money.BRL      `json:"net_amount"`
+	Gross      money.BRL      `json:"gross_amount"`
+	Status     report.Status  `json:"status"`
+	Method     string         `json:"method"`
+	Origin     account.Origin `json:"origin"`
+	CreatedAt  string         `json:"created_at"`
 }
 
 // Sizes of a page.

@@ -22,6 +22,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
+	"github.com/ponte-pay/ponte/internal/user"
 )
 
 // wantClosed fails the test unless every route, documented or not, answers 503.
@@ -167,15 +168,15 @@ func TestFirstRun(t *testing.T) {
 			t.Cleanup(core.Close)
 			running.Go(func() {
 				<-gun
-				demo, key, err := app.FirstRun(t.Context(), core)
+				first, err := app.FirstRun(t.Context(), core, true)
 				if err != nil {
 					t.Error(err)
 				}
-				if (key == "") != (demo == account.Account{}) {
-					t.Errorf("account %v with key %q", demo, key)
+				if (first.Key == "") != (first.Account == account.Account{}) {
+					t.Errorf("account %v with key %q", first.Account, first.Key)
 				}
-				if key != "" {
-					made <- demo.Name
+				if first.Key != "" {
+					made <- first.Account.Name
 				}
 			})
 		}
@@ -195,8 +196,20 @@ func TestFirstRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer core.Close()
-		if _, key, err := app.FirstRun(t.Context(), core); key != "" || err != nil {
+		first, err := app.FirstRun(t.Context(), core, true)
+		if first.Key != "" || err != nil {
 			t.Errorf("a later start made a key, %v", err)
+		}
+		// As long as there is no operator, each start invites one, into the demo account too.
+		i, _, err := core.Users.Invitation(t.Context(), first.Invitation)
+		if err != nil || !i.Operator || i.Account == 0 || i.Role != user.Owner || i.Email != "" {
+			t.Errorf("the first operator's invitation is %+v, %v", i, err)
+		}
+		if err := core.Users.Accept(t.Context(), first.Invitation, user.Acceptance{Email: "op@example.com", Name: "Op", Password: "correct horse battery"}); err != nil {
+			t.Fatal(err)
+		}
+		if first, err = app.FirstRun(t.Context(), core, true); first.Invitation != "" || err != nil {
+			t.Errorf("there is an operator, and another is invited, %v", err)
 		}
 	})
 }

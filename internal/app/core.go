@@ -32,6 +32,8 @@ import (
 	"github.com/ponte-pay/ponte/internal/schema"
 	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/switchboard"
+	"github.com/ponte-pay/ponte/internal/user"
 	"github.com/ponte-pay/ponte/internal/webhook"
 	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
@@ -44,6 +46,8 @@ type Core struct {
 	Ledger   *ledger.Ledger
 	Accounts *account.Service
 	Feed     *event.Feed
+	Switches *switchboard.Service
+	Users    *user.Service
 
 	store   config.Store
 	random  io.Reader         // of everything that must not be guessed
@@ -87,6 +91,7 @@ func Open(ctx context.Context, store config.Store, how Opening) (*Core, error) {
 	c.release = release
 	c.store = store
 	c.ring = c.keyring()
+	c.Users = user.New(user.Services{DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Ring: c.ring})
 	return c, nil
 }
 
@@ -139,6 +144,7 @@ func newCore(db *sqldb.DB, c *clock.Clock, random io.Reader) *Core {
 		Ledger:   ledger.New(db, ids, c),
 		Accounts: account.New(db, c, random),
 		Feed:     event.NewFeed(db),
+		Switches: &switchboard.Service{DB: db, Clock: c, IDs: ids},
 	}
 }
 

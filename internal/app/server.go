@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -18,10 +19,15 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/activity"
 	"github.com/ponte-pay/ponte/internal/api"
+	"github.com/ponte-pay/ponte/internal/audit"
 	"github.com/ponte-pay/ponte/internal/callback"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/dashboard"
+	"github.com/ponte-pay/ponte/internal/dashboard/live"
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/node"
@@ -52,6 +58,9 @@ type Server struct {
 	loops   []loop
 	hooks   *webhook.Service
 	charges *charge.Service
+	live    *live.Hub
+	audits  *audit.Job
+	keys    *account.Directory
 
 	underWay atomic.Int64 // requests that were let in before draining
 }
@@ -72,7 +81,8 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	if err != nil {
 		return nil, err
 	}
-	s.hooks = hooks
+	s.hooks, s.keys = hooks, account.NewDirectory(core.DB, core.Clock)
+	s.audits = audit.NewJob(core.DB, core.Clock, core.IDs)
 	s.metrics.watch(hooks)
 	charges, payouts := core.charges(bank, once, hooks, log, s.metrics.heard), core.payouts(bank, once, hooks, log)
 	s.charges = charges
@@ -80,27 +90,40 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	deposits := core.deposits(bank.Chain, once, hooks, log, s.metrics.heardOfCoins)
 	withdrawals := core.withdrawals(bank.Chain, once, hooks, log)
 	v1 := api.New(api.Services{
-		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
+		DB: core.DB, Directory: s.keys, Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
 		Infractions: infractions, Chain: bank.Chain.Provider, Quotes: core.quotes(bank.Chain, log), Deposits: deposits, Withdrawals: withdrawals,
 	})
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
 	toldCoins := callback.NewChain(bank.Chain.Provider, bank.Chain.secret,
 		callback.ChainReceivers{Payment: deposits.Hint, Payout: withdrawals.Hint}, s.metrics.notified)
+	s.live = live.New(event.NewFeed(core.DB))
+	sums := activity.New(core.DB, core.Clock, dashboard.Zone())
+	pages := dashboard.New(dashboard.Services{
+		DB: core.DB, Clock: core.Clock, IDs: core.IDs, Random: rand.Reader, Log: log, Users: core.Users, Accounts: core.Accounts, Charges: charges,
+		Live: s.live, OpenAPI: api.OpenAPI,
+		Payouts: payouts, Infractions: infractions, Deposits: deposits, Withdrawals: withdrawals, Hooks: hooks, Activity: sums,
+		Operator:  dashboard.OperatorServices{Ledger: core.Ledger, Router: bank.Router, Switches: core.Switches, Audits: s.audits},
+		Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
+	})
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case toldCoins.Takes(r.URL.Path):
 			toldCoins.ServeHTTP(w, r)
 		case strings.HasPrefix(r.URL.Path, callback.Prefix):
 			told.ServeHTTP(w, r)
-		default:
+		case strings.HasPrefix(r.URL.Path, api.Prefix+"/"):
 			v1.ServeHTTP(w, r)
+		default:
+			pages.ServeHTTP(w, r)
 		}
 	})))
 	s.loops = slices.Concat(bank.steps, []loop{
 		{name: "node", every: 500 * time.Millisecond, step: s.node.Step, early: true},
 		{name: "endpoints", every: 400 * time.Millisecond, step: hooks.Refresh, early: true}, // before anything that writes events
+		{name: "switches", every: 500 * time.Millisecond, step: core.Switches.Step(bank.Router), early: true},
 		{name: "guard", every: 500 * time.Millisecond, step: guard.Step, early: true},
 		{name: "ratelimit", every: ratelimit.StepEvery, step: limiter.Step, early: true},
+		{name: "uses of keys", every: 10 * time.Second, step: s.keys.Step},
 		{name: "fold", every: 50 * time.Millisecond, step: core.Ledger.Step},
 		{name: "idempotency", every: time.Minute, step: once.Step},
 		{name: "locks", every: 5 * time.Second, step: func(ctx context.Context) (bool, error) { core.DB.ReleaseStale(ctx); return false, nil }},
@@ -117,6 +140,10 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "deposit checks", every: 500 * time.Millisecond, step: deposits.CheckDue},
 		{name: "withdrawal hints", every: 20 * time.Millisecond, step: withdrawals.FollowHints},
 		{name: "withdrawal checks", every: 500 * time.Millisecond, step: withdrawals.CheckDue},
+		{name: "live", every: live.StepEvery, step: s.live.Step},
+		{name: "audits", every: time.Minute, step: s.audits.Step, wake: s.audits.Wake()},
+		{name: "activity", every: time.Second, step: sums.Step},
+		{name: "people", every: time.Minute, step: core.Users.Step},
 		{name: "lost charges", every: 5 * time.Second, step: bank.Router.Step},
 	}, webhookLoops(hooks))
 	if bank.Chain.isSomebody() { // whose list can be read
@@ -290,6 +317,7 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), running *sync.WaitGroup) {
 	s.log.LogAttrs(ctx, slog.LevelInfo, "draining")
 	s.node.Drain()
+	s.live.Close() // streams never end by themselves
 	wait, cancel := context.WithTimeout(ctx, s.config.DrainTimeout)
 	defer cancel()
 	// The listener stays open meanwhile: who connects now is told 503, not left to guess.
@@ -305,7 +333,7 @@ func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), 
 	running.Wait()
 	leaving, cancelLeaving := context.WithTimeout(ctx, leaveTimeMax)
 	defer cancelLeaving()
-	if err := errors.Join(s.hooks.Leave(leaving), s.node.Leave(leaving)); err != nil {
+	if err := errors.Join(s.keys.Flush(leaving), s.hooks.Leave(leaving), s.node.Leave(leaving)); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "could not sign off", slog.String("error", err.Error()))
 	}
 }

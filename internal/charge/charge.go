@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -97,6 +98,7 @@ type Charge struct {
 	PayerName     string
 	PayerDocument string
 	PostbackURL   string
+	Origin        account.Origin
 	Acquirer      string
 	Routing       string // why there, for operators; JSON
 	CopyPaste     string

@@ -1,6 +1,7 @@
 package charge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -74,6 +76,7 @@ type Request struct {
 	ExternalID    string
 	PostbackURL   string
 	Split         account.Split
+	Origin        account.Origin // "" means the API
 }
 
 // Create makes the charge, or returns the one that its key or its external_id made before.
@@ -136,7 +139,7 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	c := Charge{
 		Account: r.Account.ID, TxID: txid, ExternalID: r.ExternalID, Status: Pending, Amount: r.Amount,
 		Description: r.Description, PayerName: r.PayerName, PayerDocument: r.PayerDocument, PostbackURL: r.PostbackURL,
-		Acquirer: made.Acquirer, Routing: routing, CopyPaste: made.Charge.CopyPaste, key: r.Key, hash: r.Hash,
+		Origin: cmp.Or(r.Origin, account.OriginAPI), Acquirer: made.Acquirer, Routing: routing, CopyPaste: made.Charge.CopyPaste, key: r.Key, hash: r.Hash,
 	}
 	kept, err := s.store(ctx, c, r.ExpiresIn, claim)
 	if err != nil && !errors.Is(err, sqldb.ErrCommitUnknown) {
@@ -298,6 +301,15 @@ func (s *Service) Cancel(ctx context.Context, public string) (Charge, error) {
 	at, ok := s.Router.Get(c.Acquirer)
 	if !ok {
 		return c, fmt.Errorf("charge: no acquirer %q is configured", c.Acquirer)
+	}
+	// Before it is asked for: the acquirer may do it and nobody hear of it.
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{
+		Action: oplog.ChargeCancel, Account: c.Account, Subject: public,
+		Before: oplog.Fields{"status": string(c.Status)}, After: oplog.Fields{"status": string(Cancelled)},
+	})
+	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error { entry.Write(ctx, tx); return nil })
+	if err != nil {
+		return c, err
 	}
 	removeErr := at.RemoveCharge(ctx, c.TxID)
 	// Whatever the acquirer said, what it shows now is the truth.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -13,11 +14,11 @@ import (
 const (
 	columns = `account_id, id, txid, COALESCE(external_id, ''), COALESCE(idem_key, ''), idem_hash, status, amount, fee, refunded,
 COALESCE(description, ''), COALESCE(payer_name, ''), COALESCE(payer_document, ''), COALESCE(postback_url, ''), acquirer, routing,
-copy_paste, COALESCE(end_to_end_id, ''), COALESCE(paid_at, 0), expires_at, COALESCE(release_at, 0), held`
+copy_paste, COALESCE(end_to_end_id, ''), COALESCE(paid_at, 0), expires_at, COALESCE(release_at, 0), held, origin`
 
 	insertCharge = `INSERT INTO charge (account_id, id, txid, external_id, idem_key, idem_hash, status, amount, fee, refunded,
-description, payer_name, payer_document, postback_url, acquirer, routing, copy_paste, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $10, $11, $12, $13, $14, $15, $16)`
+description, payer_name, payer_document, postback_url, acquirer, routing, copy_paste, expires_at, origin)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
 
 	// A key that is older than keys are remembered is taken from its charge.
 	unbindKey = `UPDATE charge SET idem_key = NULL WHERE account_id = $1 AND idem_key = $2 AND id < $3`
@@ -34,6 +35,14 @@ UNION ALL SELECT 1 FROM bound_key WHERE account_id = $1 AND route = $4 AND key =
 	// What holds a key and what holds an external_id, in one look. An empty one matches nothing.
 	selectClaimed = `SELECT ` + columns + ` FROM charge WHERE account_id = $1 AND idem_key = $2
 UNION ALL SELECT ` + columns + ` FROM charge WHERE account_id = $1 AND external_id = $3`
+
+	// The end of a slice, and what of it is in a state: a rare one must not make a page read the whole table.
+	selectSliceEnd = `SELECT id FROM charge WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3`
+	listInState    = `SELECT ` + columns + ` FROM charge WHERE account_id = $1 AND id < $2 AND id >= $3 AND status = $4 ORDER BY id DESC LIMIT $5`
+
+	// How the latest charges went, of those since a moment.
+	countStates = `SELECT c.status, COUNT(*) FROM (SELECT status FROM charge WHERE account_id = $1 AND id >= $2 ORDER BY id DESC LIMIT $3) c
+GROUP BY c.status ORDER BY c.status LIMIT 10`
 
 	listCharges = `SELECT ` + columns + ` FROM charge WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 
@@ -62,15 +71,16 @@ FROM unmatched WHERE dismissed IS NULL ORDER BY found_at DESC LIMIT $1`
 
 func scanCharge(r sqldb.Row) (Charge, error) {
 	var c Charge
-	var account, amount, fee, refunded, paidAt, expiresAt, releaseAt, held int64
-	var status string
+	var owner, amount, fee, refunded, paidAt, expiresAt, releaseAt, held int64
+	var status, origin string
 	var hash []byte
-	err := r.Scan(&account, &c.ID, &c.TxID, &c.ExternalID, &c.key, &hash, &status, &amount, &fee, &refunded,
+	err := r.Scan(&owner, &c.ID, &c.TxID, &c.ExternalID, &c.key, &hash, &status, &amount, &fee, &refunded,
 		&c.Description, &c.PayerName, &c.PayerDocument, &c.PostbackURL, &c.Acquirer, &c.Routing,
-		&c.CopyPaste, &c.EndToEndID, &paidAt, &expiresAt, &releaseAt, &held)
-	c.Account, c.Status, c.Amount = id.Account(account), State(status), money.BRL(amount)
+		&c.CopyPaste, &c.EndToEndID, &paidAt, &expiresAt, &releaseAt, &held, &origin)
+	c.Account, c.Status, c.Amount = id.Account(owner), State(status), money.BRL(amount)
 	c.Fee, c.Refunded, c.Held = money.BRL(fee), money.BRL(refunded), money.BRL(held)
 	c.PaidAt, c.ExpiresAt, c.ReleaseAt = moment(paidAt), moment(expiresAt), moment(releaseAt)
+	c.Origin = account.Origin(origin)
 	copy(c.hash[:], hash)
 	return c, err
 }
@@ -110,7 +120,7 @@ func null(s string) any {
 func (c *Charge) insert(ctx context.Context, tx *sqldb.Tx) {
 	tx.Queue(ctx, insertCharge, int64(c.Account), c.ID, c.TxID, null(c.ExternalID), null(c.key), c.hash[:], string(c.Status),
 		int64(c.Amount), null(c.Description), null(c.PayerName), null(c.PayerDocument), null(c.PostbackURL), c.Acquirer, c.Routing,
-		c.CopyPaste, c.ExpiresAt.UnixMicro())
+		c.CopyPaste, c.ExpiresAt.UnixMicro(), string(c.Origin))
 }
 
 // CountUnmatched returns how many payments belong to no charge.

@@ -152,3 +152,6 @@ func send(w http.ResponseWriter, a Answer, body []byte) {
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(body) // the caller has gone: nobody is left to tell
 }
+
+// StatusOf returns the HTTP status of a kind of fault.
+func StatusOf(kind fault.Kind) int { return statuses[kind].http }

@@ -109,9 +109,14 @@ func Get(ctx context.Context, q sqldb.Querier, account id.Account, transfer id.I
 
 // IsPosted reports whether a transfer of that kind with that OnceKey exists.
 func (l *Ledger) IsPosted(ctx context.Context, account id.Account, kind Kind, onceKey string) (bool, error) {
-	_, err := sqldb.One(ctx, l.db, scanTransfer, selectTransferOnce, int64(account), string(kind), onceKey)
+	_, err := l.FindPosted(ctx, account, kind, onceKey)
 	if errors.Is(err, sqldb.ErrNoRows) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// FindPosted returns the transfer of that kind with that OnceKey, or [sqldb.ErrNoRows].
+func (l *Ledger) FindPosted(ctx context.Context, account id.Account, kind Kind, onceKey string) (Transfer, error) {
+	return sqldb.One(ctx, l.db, scanTransfer, selectTransferOnce, int64(account), string(kind), onceKey)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -92,6 +93,7 @@ type Payout struct {
 	RecipientDocument string
 	Description       string
 	PostbackURL       string
+	Origin            account.Origin
 	Acquirer          string    // who was asked to send it last
 	Sends             int64     // how often one was about to be asked
 	SentAt            time.Time // since when the last of these may be under way

@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -73,6 +74,7 @@ type Request struct {
 	RecipientDocument string
 	Description       string
 	PostbackURL       string
+	Origin            account.Origin // "" means the API
 }
 
 const claimKind = "payout" // whose external_ids are claimed
@@ -140,7 +142,7 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 		Account: r.Account.ID, ExternalID: r.ExternalID, Status: Processing, Amount: r.Amount,
 		Fee: money.BRL(settings.CashOutFee.Of(r.Amount.Amount()).Units), Key: r.PixKey.Value,
 		RecipientName: r.RecipientName, RecipientDocument: r.RecipientDocument, Description: r.Description, PostbackURL: r.PostbackURL,
-		Sends: 1, Routing: "[]", key: r.Key, hash: r.Hash, answer: toldProcessing,
+		Origin: cmp.Or(r.Origin, account.OriginAPI), Sends: 1, Routing: "[]", key: r.Key, hash: r.Hash, answer: toldProcessing,
 	}
 	plan := s.Router.PlanPayout()
 	defer plan.Close()
@@ -149,6 +151,9 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 		return Payout{}, s.refuseUnasked(ctx, &p, settings.CashOutFee)
 	}
 	p.Acquirer = turn.Acquirer
+	if err := p.pass(plan.Passed()); err != nil {
+		return Payout{}, err
+	}
 	if err := s.hold(ctx, &p, claim, s.limits.hold-s.Clock.RealSince(began)); err != nil {
 		return Payout{}, insufficient(&p, settings.CashOutFee, err)
 	}

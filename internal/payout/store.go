@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -14,11 +15,11 @@ const (
 	columns = `account_id, id, external_id, COALESCE(idem_key, ''), idem_hash, status, answer, amount, fee, returned, pix_key,
 COALESCE(recipient_name, ''), COALESCE(recipient_document, ''), COALESCE(description, ''), COALESCE(postback_url, ''),
 acquirer, sends, sent_at, check_at, COALESCE(doubt_at, 0), routing,
-COALESCE(end_to_end_id, ''), COALESCE(error_message, ''), COALESCE(completed_at, 0)`
+COALESCE(end_to_end_id, ''), COALESCE(error_message, ''), COALESCE(completed_at, 0), origin`
 
 	insertPayout = `INSERT INTO payout (account_id, id, external_id, idem_key, idem_hash, status, answer, amount, fee, returned, pix_key,
-recipient_name, recipient_document, description, postback_url, acquirer, sends, sent_at, check_at, routing)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+recipient_name, recipient_document, description, postback_url, acquirer, sends, sent_at, check_at, routing, origin)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
 
 	// A key that is older than keys are remembered is taken from its payout.
 	unbindKey = `UPDATE payout SET idem_key = NULL WHERE account_id = $1 AND idem_key = $2 AND id < $3`
@@ -34,6 +35,13 @@ UNION ALL SELECT 1 FROM bound_key WHERE account_id = $1 AND route = $4 AND key =
 	// What holds a key and what holds an external_id, in one look. An empty one matches nothing.
 	selectClaimed = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND idem_key = $2
 UNION ALL SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND external_id = $3`
+
+	// The end of a slice, and what of it is in a state: a rare one must not make a page read the whole table.
+	selectSliceEnd = `SELECT id FROM payout WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3`
+	listInState    = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND id < $2 AND id >= $3 AND status = $4 ORDER BY id DESC LIMIT $5`
+
+	countOwnDoubts = `SELECT COUNT(*), COALESCE(CAST(SUM(d.gross) AS BIGINT), 0), COALESCE(MIN(d.doubt_at), 0)
+FROM (SELECT amount + fee AS gross, doubt_at FROM payout WHERE account_id = $1 AND doubt_at IS NOT NULL ORDER BY doubt_at LIMIT $2) d`
 
 	listPayouts = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 
@@ -67,16 +75,17 @@ FROM (SELECT amount + fee AS gross, doubt_at FROM payout WHERE doubt_at IS NOT N
 
 func scanPayout(r sqldb.Row) (Payout, error) {
 	var p Payout
-	var account, amount, fee, returned, sentAt, checkAt, doubtAt, completedAt int64
-	var status, told string
+	var owner, amount, fee, returned, sentAt, checkAt, doubtAt, completedAt int64
+	var status, told, origin string
 	var hash []byte
-	err := r.Scan(&account, &p.ID, &p.ExternalID, &p.key, &hash, &status, &told, &amount, &fee, &returned, &p.Key,
+	err := r.Scan(&owner, &p.ID, &p.ExternalID, &p.key, &hash, &status, &told, &amount, &fee, &returned, &p.Key,
 		&p.RecipientName, &p.RecipientDocument, &p.Description, &p.PostbackURL,
 		&p.Acquirer, &p.Sends, &sentAt, &checkAt, &doubtAt, &p.Routing,
-		&p.EndToEndID, &p.ErrorMessage, &completedAt)
-	p.Account, p.Status, p.answer = id.Account(account), State(status), answer(told)
+		&p.EndToEndID, &p.ErrorMessage, &completedAt, &origin)
+	p.Account, p.Status, p.answer = id.Account(owner), State(status), answer(told)
 	p.Amount, p.Fee, p.Returned = money.BRL(amount), money.BRL(fee), money.BRL(returned)
 	p.SentAt, p.CheckAt, p.DoubtAt, p.CompletedAt = moment(sentAt), moment(checkAt), moment(doubtAt), moment(completedAt)
+	p.Origin = account.Origin(origin)
 	copy(p.hash[:], hash)
 	return p, err
 }
@@ -108,7 +117,7 @@ func null(s string) any {
 func (p *Payout) insert(ctx context.Context, tx *sqldb.Tx) {
 	tx.Queue(ctx, insertPayout, int64(p.Account), p.ID, p.ExternalID, null(p.key), p.hash[:], string(p.Status), string(p.answer),
 		int64(p.Amount), int64(p.Fee), p.Key, null(p.RecipientName), null(p.RecipientDocument), null(p.Description), null(p.PostbackURL),
-		p.Acquirer, p.Sends, p.SentAt.UnixMicro(), p.CheckAt.UnixMicro(), p.Routing)
+		p.Acquirer, p.Sends, p.SentAt.UnixMicro(), p.CheckAt.UnixMicro(), p.Routing, string(p.Origin))
 }
 
 // Before returns an account's payouts below an identifier, newest first.

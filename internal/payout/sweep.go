@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -109,6 +110,21 @@ func (s *Service) chase(ctx context.Context, at acquirer.Payer, p *Payout) error
 	return errors.Join(err, s.postpone(ctx, p))
 }
 
+// Ask asks about a payout now, as [Service.CheckDue] does once it is due, and returns it as it then stands. An acquirer that
+// does not answer leaves it as it was.
+func (s *Service) Ask(ctx context.Context, owner id.Account, ref string) (Payout, error) {
+	p, err := s.find(ctx, owner, ref)
+	if err != nil || p.Status != Processing {
+		return p, err
+	}
+	if at, ok := s.Router.Payer(p.Acquirer); ok {
+		if err := s.chase(ctx, at, &p); err != nil && !inquiry.IsAcquirers(err) {
+			return p, err
+		}
+	}
+	return get(ctx, s.DB, owner, p.ID)
+}
+
 // postpone has the payout looked at again later: soon while its send is young, or in doubt.
 func (s *Service) postpone(ctx context.Context, p *Payout) error {
 	now := s.Clock.Now()
@@ -193,10 +209,17 @@ type Doubt struct {
 
 // CountDoubts adds up the money of which nobody knows whether it left.
 func CountDoubts(ctx context.Context, q sqldb.Querier) (Doubt, error) {
-	return sqldb.One(ctx, q, func(r sqldb.Row) (d Doubt, err error) {
-		var sum, since int64
-		err = r.Scan(&d.Payouts, &sum, &since)
-		d.Sum, d.Since = money.BRL(sum), moment(since)
-		return d, err
-	}, countDoubts, countedMax)
+	return sqldb.One(ctx, q, scanDoubt, countDoubts, countedMax)
+}
+
+// CountOwnDoubts is [CountDoubts] of one account.
+func CountOwnDoubts(ctx context.Context, q sqldb.Querier, owner id.Account) (Doubt, error) {
+	return sqldb.One(ctx, q, scanDoubt, countOwnDoubts, int64(owner), countedMax)
+}
+
+func scanDoubt(r sqldb.Row) (d Doubt, err error) {
+	var sum, since int64
+	err = r.Scan(&d.Payouts, &sum, &since)
+	d.Sum, d.Since = money.BRL(sum), moment(since)
+	return d, err
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
@@ -26,8 +27,8 @@ type Balance struct {
 }
 
 // GetBalance returns an account's balance in reais.
-func GetBalance(ctx context.Context, q sqldb.Querier, account id.Account) (Balance, error) {
-	b, err := ledger.Balances(ctx, q, account, money.CurrencyBRL)
+func GetBalance(ctx context.Context, q sqldb.Querier, owner id.Account) (Balance, error) {
+	b, err := ledger.Balances(ctx, q, owner, money.CurrencyBRL)
 	return Balance{
 		Available: money.BRL(b.Available),
 		Pending:   money.BRL(b.Pending),
@@ -56,14 +57,6 @@ const (
 	Refunded   Status = "refunded"
 )
 
-// Origin is who caused a transaction.
-type Origin string
-
-const (
-	OriginAPI    Origin = "api"    // the account, by its key
-	OriginManual Origin = "manual" // a person
-)
-
 // Transaction is one inflow or outflow.
 type Transaction struct {
 	ID         id.ID
@@ -74,7 +67,7 @@ type Transaction struct {
 	Net        money.BRL // credited, or sent
 	Gross      money.BRL // moved in all
 	Status     Status
-	Origin     Origin
+	Origin     account.Origin
 	CreatedAt  time.Time
 }
 
@@ -202,7 +195,7 @@ func isTransaction(ctx context.Context, q sqldb.Querier, owner id.Account, kind 
 func fromCharge(c *charge.Charge) Transaction {
 	return Transaction{
 		ID: c.ID, Type: CashIn, ResourceID: id.Charge.Format(c.ID), Amount: c.Amount, Fee: c.Fee, Net: c.Amount - c.Fee, Gross: c.Amount,
-		Status: chargeStatuses[c.Status], Origin: OriginAPI, CreatedAt: c.CreatedAt(),
+		Status: chargeStatuses[c.Status], Origin: c.Origin, CreatedAt: c.CreatedAt(),
 	}
 }
 
@@ -213,7 +206,7 @@ var chargeStatuses = map[charge.State]Status{
 func fromPayout(p *payout.Payout) Transaction {
 	return Transaction{
 		ID: p.ID, Type: CashOut, ResourceID: id.Payout.Format(p.ID), Amount: p.Amount, Fee: p.Fee, Net: p.Amount, Gross: p.Gross(),
-		Status: payoutStatuses[p.Status], Origin: OriginAPI, CreatedAt: p.CreatedAt(),
+		Status: payoutStatuses[p.Status], Origin: p.Origin, CreatedAt: p.CreatedAt(),
 	}
 }
 
@@ -225,7 +218,7 @@ func fromTransfer(t *ledger.Transfer) Transaction {
 	amount := money.BRL(t.Amount.Units)
 	out := Transaction{
 		ID: t.ID, Type: CashIn, Amount: amount, Net: amount, Gross: amount,
-		Status: Completed, Origin: OriginManual, CreatedAt: t.ID.Time(),
+		Status: Completed, Origin: account.OriginManual, CreatedAt: t.ID.Time(),
 	}
 	if t.Source == ledger.Available {
 		out.Type = CashOut

@@ -245,7 +245,7 @@ func TestListTransactions(t *testing.T) {
 			got, more, err := report.ListTransactions(t.Context(), w.db, w.mine, p)
 			var lines []string
 			for _, x := range got {
-				if x.CreatedAt != x.ID.Time() || x.Status != report.Completed || x.Origin != report.OriginManual || x.ResourceID != "" || x.Fee != 0 {
+				if x.CreatedAt != x.ID.Time() || x.Status != report.Completed || x.Origin != account.OriginManual || x.ResourceID != "" || x.Fee != 0 {
 					t.Errorf("%+v", x)
 				}
 				lines = append(lines, fmt.Sprintf("%s %s %s %s; ", x.Type, x.Amount, x.Net, x.Gross))

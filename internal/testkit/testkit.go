@@ -21,6 +21,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/report"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
+	"github.com/ponte-pay/ponte/internal/user"
 )
 
 // Service is one server of Ponte. When its test ends, none of its keys may stand in its log.
@@ -102,6 +103,9 @@ func open(tb testing.TB, store config.Store, options []Option) *Service {
 		tb.Fatalf("testkit: %v", err)
 	}
 	tb.Cleanup(core.Close)
+	people := core.Users.Services
+	people.Cost = user.Cost{MemoryKiB: 8, Passes: 1} // nobody guesses these
+	core.Users = user.New(people)
 	serve := config.Serve{Listen: "127.0.0.1:0", AdminListen: "off", SimulatorListen: "127.0.0.1:0", DrainTimeout: time.Second}
 	for _, o := range options {
 		o(&serve)

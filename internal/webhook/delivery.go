@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -41,6 +43,13 @@ type Attempt struct {
 	Status   int           // 0 for no answer
 	Error    string        // "" when there was one
 	Response []byte        // its beginning
+
+	Signature string // as it was sent; "" where nothing was, or before it was kept
+}
+
+// Sent returns the message that an attempt sent. Its body is the event's, byte for byte.
+func (d *Delivery) Sent(e *event.Event, a *Attempt) Message {
+	return Message{URL: d.URL, Event: e.ID, Type: e.Type, Body: e.Body(), Attempt: a.Number, Signature: a.Signature}
 }
 
 const attemptsMax = 1000 // shown of an event
@@ -82,6 +91,16 @@ func (s *Service) Deliveries(ctx context.Context, owner id.Account, x id.ID) ([]
 	return list, nil
 }
 
+// States returns how an event stands at each endpoint that is told of it.
+func (s *Service) States(ctx context.Context, owner id.Account, x id.ID) ([]State, error) {
+	rows, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(owner), x, EndpointsMax*2)
+	states := make([]State, len(rows))
+	for i, d := range rows {
+		states[i] = d.state
+	}
+	return states, err
+}
+
 // GetEvent looks for an event in one account after the other: an operator does not have to know whose it is.
 func (s *Service) GetEvent(ctx context.Context, public string) (event.Event, error) {
 	x, err := event.Prefix.Parse(public)
@@ -116,11 +135,9 @@ var errNobody = fault.New(fault.Conflict, "event_without_delivery", "no endpoint
 
 // Redeliver has an event sent again, as it was, to all who were to be told of it, or to one endpoint of its account, also
 // one that was not. It returns how many are to be sent; one that is under way is not counted.
-func (s *Service) Redeliver(ctx context.Context, public, endpoint string) (int, error) {
-	e, err := s.GetEvent(ctx, public)
-	if err != nil {
-		return 0, err
-	}
+func (s *Service) Redeliver(ctx context.Context, e event.Event, endpoint string) (int, error) {
+	public := event.Prefix.Format(e.ID)
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: oplog.EventRedeliver, Account: e.Account, Subject: public})
 	if endpoint == "" {
 		rows, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(e.Account), e.ID, EndpointsMax*2)
 		if err != nil {
@@ -129,17 +146,14 @@ func (s *Service) Redeliver(ctx context.Context, public, endpoint string) (int, 
 		if len(rows) == 0 {
 			return 0, errNobody
 		}
-		return s.redeliver(ctx, e.Account, rows, dueAtOnce)
+		return s.redeliver(ctx, e.Account, rows, dueAtOnce, entry)
 	}
-	to, err := s.Get(ctx, endpoint)
+	to, err := s.GetOf(ctx, e.Account, endpoint)
+	if err == nil && to.Status != Active {
+		err = errNotActive
+	}
 	if err != nil {
 		return 0, err
-	}
-	switch {
-	case to.Account != e.Account:
-		return 0, ErrNotFound
-	case to.Status != Active:
-		return 0, errNotActive
 	}
 	one := row{key: key{e.Account, e.ID, to.ID}}
 	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
@@ -149,13 +163,21 @@ func (s *Service) Redeliver(ctx context.Context, public, endpoint string) (int, 
 	if err != nil {
 		return 0, err
 	}
-	return s.redeliver(ctx, e.Account, []row{one}, dueAtOnce)
+	return s.redeliver(ctx, e.Account, []row{one}, dueAtOnce, entry)
 }
 
 // Range says which events are sent again.
 type Range struct {
 	Since, Until time.Time // business time; Until is not part of it
 	Failed       bool      // only deliveries whose last attempt failed
+	Endpoint     id.ID     // only this one's; zero for all
+	EventsMax    int       // how many are looked at; 0 for all
+}
+
+// Redelivered is what came of a [Range].
+type Redelivered struct {
+	Deliveries int       // to be made again
+	Next       time.Time // where to go on, when EventsMax came before the end; else zero
 }
 
 const (
@@ -163,39 +185,53 @@ const (
 	rangeMax   = 366 * 24 * time.Hour
 )
 
-// RedeliverRange has the events of a time sent again, and returns how many deliveries that are.
-func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range) (count int, err error) {
+// RedeliverRange has the events of a time sent again.
+func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range) (done Redelivered, err error) {
 	if !r.Since.Before(r.Until) || r.Until.Sub(r.Since) > rangeMax {
-		return 0, invalid("until", fmt.Sprintf("must be after since, and at most %d days", rangeMax/(24*time.Hour)))
+		return done, invalid("until", "range_wrong", fmt.Sprintf("must be after since, and at most %d days", rangeMax/(24*time.Hour)))
+	}
+	// Once for all slices, before the first.
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{
+		Action: oplog.EventRedeliver, Account: owner, Subject: owner.String(), After: oplog.Fields{
+			"since": r.Since.Format(time.RFC3339), "until": r.Until.Format(time.RFC3339), "failed": strconv.FormatBool(r.Failed),
+		},
+	})
+	if err := s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error { entry.Write(ctx, tx); return nil }); err != nil {
+		return done, err
 	}
 	after, end := id.First(r.Since), id.First(r.Until)
-	for {
+	for looked := 0; ; looked += rangeSlice {
 		ids, err := sqldb.All(ctx, s.DB, sqldb.Scalar[id.ID], listBetween, int64(owner), after, end, rangeSlice)
 		if err != nil || len(ids) == 0 {
-			return count, err
+			return done, err
+		}
+		if r.EventsMax > 0 && looked >= r.EventsMax {
+			done.Next = ids[0].Time()
+			return done, nil
 		}
 		after = ids[len(ids)-1]
 		var rows []row
 		for _, x := range ids {
 			of, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(owner), x, EndpointsMax*2)
 			if err != nil {
-				return count, err
+				return done, err
 			}
 			rows = append(rows, slices.DeleteFunc(of, func(d row) bool {
 				failed := d.state == Parked || (d.state == Waiting && d.attempt > 0)
-				return r.Failed && !failed
+				return (r.Failed && !failed) || (!r.Endpoint.IsZero() && d.endpoint != r.Endpoint)
 			})...)
 		}
-		n, err := s.redeliver(ctx, owner, rows, s.Clock.Now().UnixMicro())
-		count += n
+		n, err := s.redeliver(ctx, owner, rows, s.Clock.Now().UnixMicro(), nil)
+		done.Deliveries += n
 		if err != nil {
-			return count, err
+			return done, err
 		}
 	}
 }
 
-// redeliver makes deliveries due, those of active endpoints. Their attempts are counted on.
-func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row, due int64) (count int, err error) {
+// redeliver makes deliveries due, those of active endpoints. Their attempts are counted on. The entry is nil where it is
+// written already.
+func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row, due int64, entry *oplog.Entry) (count int, err error) {
 	lanes := map[id.ID]*Endpoint{}
 	for _, d := range rows {
 		if lanes[d.endpoint] == nil {
@@ -219,6 +255,10 @@ func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row, d
 			}
 			count += int(n)
 		}
+		if entry != nil {
+			entry.After = oplog.Fields{"deliveries": strconv.Itoa(count)}
+			entry.Write(ctx, tx)
+		}
 		return nil
 	})
 	return count, err
@@ -234,6 +274,56 @@ func (s *Service) CountParked(ctx context.Context) (int, error) {
 		return struct{}{}, r.Scan(&account, &event)
 	}, findParked, parkedShown)
 	return len(rows), err
+}
+
+// ParkedDelivery is a delivery that has failed for good.
+type ParkedDelivery struct {
+	Account  id.Account
+	Event    id.ID
+	Endpoint *Endpoint
+	Last     Attempt // the zero Attempt when it is no longer kept
+}
+
+const parkedPageMax = 100
+
+// ListParked returns deliveries of all accounts that have failed for good, behind the last one that was seen, or from the first
+// on for nil: at most limit, and never more than a hundred. An account's are in the order of their events.
+func (s *Service) ListParked(ctx context.Context, after *ParkedDelivery, limit int) ([]ParkedDelivery, error) {
+	var border key
+	if after != nil {
+		border = key{after.Account, after.Event, after.Endpoint.ID}
+	}
+	rows, err := sqldb.All(ctx, s.DB, scanRow, findParkedAfter, int64(border.account), lowest(border.event), lowest(border.endpoint), min(limit, parkedPageMax))
+	if err != nil {
+		return nil, err
+	}
+	var list []ParkedDelivery
+	for _, d := range rows {
+		one := ParkedDelivery{Account: d.account, Event: d.event}
+		if one.Endpoint, err = getEndpoint(ctx, s.DB, d.account, d.endpoint); err != nil {
+			return nil, err
+		}
+		last, err := sqldb.All(ctx, s.DB, func(r sqldb.Row) (a Attempt, err error) {
+			_, a, err = scanAttempt(r)
+			return a, err
+		}, selectLastAttempt, int64(d.account), d.event, d.endpoint)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range last {
+			one.Last = a
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// lowest returns x, or what is below every identifier for none: NULL would compare as neither.
+func lowest(x id.ID) id.ID {
+	if x.IsZero() {
+		return id.First(time.UnixMicro(0))
+	}
+	return x
 }
 
 // Lag returns how late the delivery is that has waited longest, of endpoints that keep up.

@@ -1,6 +1,7 @@
 package withdrawal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,10 +52,11 @@ type Request struct {
 	Key        string   // Idempotency-Key; "" for none
 	Hash       [32]byte // of the body, by meaning
 	Amount     money.USDT
-	Coin       chain.Coin // one of those that are sent
-	Address    string     // in the form that address.Check returns
-	ExtraID    string     // "" for none
-	ExternalID string     // "" for none
+	Coin       chain.Coin     // one of those that are sent
+	Address    string         // in the form that address.Check returns
+	ExtraID    string         // "" for none
+	ExternalID string         // "" for none
+	Origin     account.Origin // "" means the API
 }
 
 // creationTimeMax is how long a whole creation may take, in real time, whatever the provider does.
@@ -111,7 +113,7 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	}
 	w := Withdrawal{
 		Account: r.Account.ID, ExternalID: r.ExternalID, Status: Processing, Currency: r.Coin.Code, Address: r.Address, ExtraID: r.ExtraID,
-		Amount: r.Amount, Fee: f.whole, ConversionFee: f.conversion, Coins: worth.Coins, Provider: s.Provider.Name(), Sends: 1,
+		Amount: r.Amount, Fee: f.whole, ConversionFee: f.conversion, Coins: worth.Coins, Origin: cmp.Or(r.Origin, account.OriginAPI), Provider: s.Provider.Name(), Sends: 1,
 		key: r.Key, hash: r.Hash,
 	}
 	if err := s.hold(ctx, &w, claim); err != nil {
@@ -201,6 +203,22 @@ func (s *Service) hold(ctx context.Context, w *Withdrawal, claim idempotency.Cla
 }
 
 const prefix = id.CryptoPayout
+
+// ErrNotFound is returned for a withdrawal that the account does not have.
+var ErrNotFound = fault.New(fault.NotFound, "", "there is no such crypto payout")
+
+// Get returns a withdrawal by cpo_..., as it is stored.
+func (s *Service) Get(ctx context.Context, owner id.Account, ref string) (Withdrawal, error) {
+	x, err := prefix.Parse(ref)
+	if err != nil {
+		return Withdrawal{}, ErrNotFound
+	}
+	w, err := get(ctx, s.DB, owner, x)
+	if errors.Is(err, sqldb.ErrNoRows) {
+		err = ErrNotFound
+	}
+	return w, err
+}
 
 // ErrCursor is returned for a page that starts after a withdrawal that the account does not have.
 var ErrCursor = &fault.Error{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -16,11 +17,11 @@ import (
 const (
 	columns = `account_id, id, COALESCE(external_id, ''), COALESCE(idem_key, ''), idem_hash, status, currency, address, COALESCE(extra_id, ''),
 amount, fee, conversion_fee, coins, provider, COALESCE(provider_id, ''), sends, COALESCE(sent_at, 0), COALESCE(verified_at, 0), check_at,
-COALESCE(doubt_at, 0), COALESCE(tx_hash, ''), COALESCE(reason, ''), COALESCE(error_message, ''), COALESCE(completed_at, 0)`
+COALESCE(doubt_at, 0), COALESCE(tx_hash, ''), COALESCE(reason, ''), COALESCE(error_message, ''), COALESCE(completed_at, 0), origin`
 
 	insertWithdrawal = `INSERT INTO withdrawal (account_id, id, external_id, idem_key, idem_hash, status, currency, address, extra_id,
-amount, fee, conversion_fee, coins, provider, sends, sent_at, check_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+amount, fee, conversion_fee, coins, provider, sends, sent_at, check_at, origin)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 
 	// A key that is older than keys are remembered is taken from its withdrawal.
 	unbindKey = `UPDATE withdrawal SET idem_key = NULL WHERE account_id = $1 AND idem_key = $2 AND id < $3`
@@ -61,23 +62,25 @@ ORDER BY check_at LIMIT $3`
 	// Over all accounts: notifications name a payout by the provider's id only.
 	findByProviderID = `SELECT ` + columns + ` FROM withdrawal WHERE provider = $1 AND provider_id = $2 LIMIT 1`
 
-	findDoubts  = `SELECT ` + columns + ` FROM withdrawal WHERE doubt_at IS NOT NULL ORDER BY doubt_at LIMIT $1`
+	findDoubts     = `SELECT ` + columns + ` FROM withdrawal WHERE doubt_at IS NOT NULL ORDER BY doubt_at LIMIT $1`
+	countOwnDoubts = `SELECT COUNT(*), COALESCE(CAST(SUM(d.gross) AS BIGINT), 0), COALESCE(MIN(d.doubt_at), 0)
+FROM (SELECT amount + fee AS gross, doubt_at FROM withdrawal WHERE account_id = $1 AND doubt_at IS NOT NULL ORDER BY doubt_at LIMIT $2) d`
 	countDoubts = `SELECT COUNT(*), COALESCE(CAST(SUM(d.gross) AS BIGINT), 0), COALESCE(MIN(d.doubt_at), 0)
 FROM (SELECT amount + fee AS gross, doubt_at FROM withdrawal WHERE doubt_at IS NOT NULL ORDER BY doubt_at LIMIT $1) d`
 )
 
 func scanWithdrawal(r sqldb.Row) (Withdrawal, error) {
 	var w Withdrawal
-	var account, amount, fee, conversionFee, sentAt, verifiedAt, checkAt, doubtAt, completedAt int64
-	var status, coins string
+	var owner, amount, fee, conversionFee, sentAt, verifiedAt, checkAt, doubtAt, completedAt int64
+	var status, coins, origin string
 	var hash []byte
-	err := r.Scan(&account, &w.ID, &w.ExternalID, &w.key, &hash, &status, &w.Currency, &w.Address, &w.ExtraID,
+	err := r.Scan(&owner, &w.ID, &w.ExternalID, &w.key, &hash, &status, &w.Currency, &w.Address, &w.ExtraID,
 		&amount, &fee, &conversionFee, &coins, &w.Provider, &w.ProviderID, &w.Sends, &sentAt, &verifiedAt, &checkAt,
-		&doubtAt, &w.TxHash, &w.Reason, &w.ErrorMessage, &completedAt)
+		&doubtAt, &w.TxHash, &w.Reason, &w.ErrorMessage, &completedAt, &origin)
 	if err != nil {
 		return w, err
 	}
-	w.Account, w.Status = id.Account(account), State(status)
+	w.Account, w.Status, w.Origin = id.Account(owner), State(status), account.Origin(origin)
 	w.Amount, w.Fee, w.ConversionFee = money.USDT(amount), money.USDT(fee), money.USDT(conversionFee)
 	w.SentAt, w.VerifiedAt, w.CheckAt = moment(sentAt), moment(verifiedAt), moment(checkAt)
 	w.DoubtAt, w.CompletedAt = moment(doubtAt), moment(completedAt)
@@ -115,7 +118,7 @@ func null(s string) any {
 func (w *Withdrawal) insert(ctx context.Context, tx *sqldb.Tx) {
 	tx.Queue(ctx, insertWithdrawal, int64(w.Account), w.ID, null(w.ExternalID), null(w.key), w.hash[:], string(w.Status), w.Currency,
 		w.Address, null(w.ExtraID), int64(w.Amount), int64(w.Fee), int64(w.ConversionFee), w.Coins.String(), w.Provider, w.Sends,
-		stored(w.SentAt), w.CheckAt.UnixMicro())
+		stored(w.SentAt), w.CheckAt.UnixMicro(), string(w.Origin))
 }
 
 // before returns an account's withdrawals below an identifier, newest first.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/chain"
+	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -185,10 +186,17 @@ type Doubt struct {
 
 // CountDoubts adds up the money of which nobody knows whether it left.
 func CountDoubts(ctx context.Context, q sqldb.Querier) (Doubt, error) {
-	return sqldb.One(ctx, q, func(r sqldb.Row) (d Doubt, err error) {
-		var sum, since int64
-		err = r.Scan(&d.Withdrawals, &sum, &since)
-		d.Sum, d.Since = money.USDT(sum), moment(since)
-		return d, err
-	}, countDoubts, countedMax)
+	return sqldb.One(ctx, q, scanDoubt, countDoubts, countedMax)
+}
+
+// CountOwnDoubts is [CountDoubts] of one account.
+func CountOwnDoubts(ctx context.Context, q sqldb.Querier, owner id.Account) (Doubt, error) {
+	return sqldb.One(ctx, q, scanDoubt, countOwnDoubts, int64(owner), countedMax)
+}
+
+func scanDoubt(r sqldb.Row) (d Doubt, err error) {
+	var sum, since int64
+	err = r.Scan(&d.Withdrawals, &sum, &since)
+	d.Sum, d.Since = money.USDT(sum), moment(since)
+	return d, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -90,6 +91,7 @@ type Withdrawal struct {
 	Currency      string // code of the coin
 	Address       string // in the form that address.Check returns
 	ExtraID       string // memo or tag; "" for none
+	Origin        account.Origin
 	Amount        money.USDT
 	Fee           money.USDT      // what the account pays on top, ConversionFee included
 	ConversionFee money.USDT      // 0 when the coin is USDT

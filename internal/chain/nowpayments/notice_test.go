@@ -136,15 +136,3 @@ func TestForgedNotice(t *testing.T) {
 		}
 	}
 }
-
-// TestTOTP are the vectors of RFC 6238, the last six of their eight digits.
-func TestTOTP(t *testing.T) {
-	t.Parallel()
-	for seconds, want := range map[int64]string{
-		59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924", 2000000000: "279037", 20000000000: "353130",
-	} {
-		if got := totp([]byte("12345678901234567890"), seconds/totpStep); got != want {
-			t.Errorf("at %d: %s, want %s", seconds, got, want)
-		}
-	}
-}

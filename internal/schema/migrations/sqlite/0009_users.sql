@@ -1,0 +1,101 @@
+-- People: who may use the dashboard, how they sign in, and what a person did by hand.
+
+CREATE TABLE person (
+    id           BLOB NOT NULL PRIMARY KEY, -- ordered by time; tells when they first came
+    email        TEXT NOT NULL, -- what they sign in with, in lower case
+    name         TEXT NOT NULL, -- as people call them
+    password     TEXT NOT NULL, -- argon2id with its parameters and salt
+    operator     INTEGER NOT NULL CHECK (operator IN (0, 1)), -- may use the operator's pages
+    totp         BLOB, -- the secret of their authenticator app, sealed; NULL for none
+    totp_next    BLOB, -- one that they have not confirmed yet, sealed; NULL for none
+    totp_step    INTEGER NOT NULL, -- the last step whose code was taken: each is good once
+    totp_for     TEXT NOT NULL, -- what that code was given for: the key of a form, or nothing
+    created_at   INTEGER NOT NULL -- real microseconds UTC
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX person_email ON person (email);
+
+CREATE TABLE member (
+    account_id INTEGER NOT NULL, -- of which account
+    person_id  BLOB NOT NULL, -- who
+    role       TEXT NOT NULL CHECK (role IN ('owner', 'finance', 'developer', 'viewer')), -- what they may do there
+    created_at INTEGER NOT NULL, -- real microseconds UTC
+    PRIMARY KEY (account_id, person_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX member_person ON member (person_id, account_id);
+
+CREATE TABLE recovery_code (
+    person_id BLOB NOT NULL, -- whose it is
+    hash      BLOB NOT NULL, -- SHA-256; the row goes when it is used
+    PRIMARY KEY (person_id, hash)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE invitation (
+    hash       BLOB NOT NULL PRIMARY KEY, -- SHA-256 of what is in the link
+    id         BLOB NOT NULL, -- names it without opening it
+    kind       TEXT NOT NULL CHECK (kind IN ('invite', 'reset')), -- to come in, or to choose a new password
+    email      TEXT NOT NULL, -- whom it is for
+    operator   INTEGER NOT NULL CHECK (operator IN (0, 1)), -- makes an operator
+    account_id INTEGER, -- makes a member; NULL for none
+    role       TEXT CHECK (role IN ('owner', 'finance', 'developer', 'viewer')), -- of the member; NULL for none
+    expires_at INTEGER NOT NULL -- real microseconds UTC; the row goes when it is used
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX invitation_account ON invitation (account_id, expires_at);
+CREATE INDEX invitation_expires ON invitation (expires_at);
+
+CREATE TABLE session (
+    id         BLOB NOT NULL PRIMARY KEY, -- names it without opening it
+    hash       BLOB NOT NULL, -- SHA-256 of what is in the cookie
+    person_id  BLOB NOT NULL, -- whose it is
+    whole      INTEGER NOT NULL CHECK (whole IN (0, 1)), -- the second factor was given, or is not needed; else the session is good for giving it and nothing more
+    strong     INTEGER NOT NULL CHECK (strong IN (0, 1)), -- the second factor was given
+    created_at INTEGER NOT NULL, -- real microseconds UTC
+    seen_at    INTEGER NOT NULL, -- real microseconds UTC, to the minute
+    expires_at INTEGER NOT NULL, -- real microseconds UTC of its end when it is not used
+    address    TEXT NOT NULL, -- where it was opened from
+    agent      TEXT NOT NULL -- with which browser
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX session_hash ON session (hash);
+CREATE INDEX session_person ON session (person_id, id);
+CREATE INDEX session_expires ON session (expires_at);
+
+CREATE TABLE sign_in_try (
+    source   TEXT NOT NULL PRIMARY KEY, -- an address, or a hash of whom somebody wanted to be
+    tries    INTEGER NOT NULL, -- since since_at
+    since_at INTEGER NOT NULL -- real microseconds UTC
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX sign_in_try_since ON sign_in_try (since_at);
+
+-- When a key was used, and by which form it was made.
+ALTER TABLE api_key ADD COLUMN used_at INTEGER; -- business microseconds UTC of the last use, to the minute; NULL for never
+ALTER TABLE api_key ADD COLUMN once TEXT; -- names the form that made it, so that it makes one; NULL for keys that operators made
+
+CREATE UNIQUE INDEX api_key_once ON api_key (account_id, once) WHERE once IS NOT NULL;
+
+-- What proved an attempt to its receiver, as it was sent; NULL for attempts from before, and where nothing was sent.
+ALTER TABLE delivery_attempt ADD COLUMN signature TEXT;
+
+-- Whether a person made it by hand or a key by the API.
+ALTER TABLE charge ADD COLUMN origin TEXT NOT NULL DEFAULT 'api' CHECK (origin IN ('api', 'manual'));
+ALTER TABLE payout ADD COLUMN origin TEXT NOT NULL DEFAULT 'api' CHECK (origin IN ('api', 'manual'));
+ALTER TABLE withdrawal ADD COLUMN origin TEXT NOT NULL DEFAULT 'api' CHECK (origin IN ('api', 'manual'));
+
+-- What came in and went out a day, added up as far as the mark.
+CREATE TABLE activity (
+    account_id INTEGER NOT NULL, -- whose it is
+    currency   TEXT NOT NULL, -- BRL or USDT
+    day        INTEGER NOT NULL, -- days since 1970-01-01, in Brasilia's time
+    inflow     INTEGER NOT NULL, -- from acquirers, in the currency's smallest unit
+    outflow    INTEGER NOT NULL, -- to acquirers
+    fees       INTEGER NOT NULL, -- charged
+    PRIMARY KEY (account_id, currency, day)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE activity_mark (
+    account_id INTEGER NOT NULL PRIMARY KEY, -- whose it is
+    up_to      BLOB NOT NULL -- the last transfer that is added up
+) STRICT, WITHOUT ROWID;
