@@ -214,7 +214,8 @@ func (x *shop) defend(t *testing.T, page string) {
 	x.owner.Post(t, page, form).Want(t, http.StatusSeeOther)
 	x.owner.Get(t, page).Want(t, http.StatusOK, "Defesa enviada.", "Em análise", "Entreguei.", "https://example.com/recibo").Lacks(t, "Sua defesa")
 	x.owner.Get(t, page).Lacks(t, "Defesa enviada.") // said once
-	x.owner.Post(t, page, form).Want(t, http.StatusUnprocessableEntity, "Só uma infração aberta pode ser defendida")
+	x.owner.Post(t, page, form).Want(t, http.StatusSeeOther) // clicked twice
+	x.owner.Post(t, page, with(form, "defense_text", "Outra.")).Want(t, http.StatusUnprocessableEntity, "Só uma infração aberta pode ser defendida")
 }
 
 // A form that is sent twice, one after the other or at once, makes one thing.
@@ -411,7 +412,7 @@ func TestSettingsHold(t *testing.T) {
 	}
 	x.send(t, "/charges", form)
 	for field, value := range map[string]string{
-		"amount": "1,99", "description": strings.Repeat("x", 141), "payer_document": "11111111111", "external_id": strings.Repeat("x", 121), "expires_in": "5",
+		"amount": "10,000", "description": strings.Repeat("x", 141), "payer_document": "11111111111", "external_id": strings.Repeat("x", 121), "expires_in": "5",
 	} {
 		x.owner.Post(t, x.path+"/charges", with(x.form(t, "/charges/new"), "amount", "10", "expires_in", "3600", field, value)).
 			Want(t, http.StatusUnprocessableEntity, `aria-describedby="e-`+field+`"`, `role="alert"`)
