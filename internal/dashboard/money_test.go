@@ -213,7 +213,7 @@ func (x *shop) defend(t *testing.T, page string) {
 	form := url.Values{"defense_text": {"Entreguei.\r\nHá recibo."}, "defense_evidence_url": {"https://example.com/recibo"}}
 	x.owner.Post(t, page, form).Want(t, http.StatusSeeOther)
 	x.owner.Get(t, page).Want(t, http.StatusOK, "Defesa enviada.", "Em análise", "Entreguei.", "https://example.com/recibo").Lacks(t, "Sua defesa")
-	x.owner.Get(t, page).Lacks(t, "Defesa enviada.") // said once
+	x.owner.Get(t, page).Lacks(t, "Defesa enviada.")         // said once
 	x.owner.Post(t, page, form).Want(t, http.StatusSeeOther) // clicked twice
 	x.owner.Post(t, page, with(form, "defense_text", "Outra.")).Want(t, http.StatusUnprocessableEntity, "Só uma infração aberta pode ser defendida")
 }

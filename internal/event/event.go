@@ -117,7 +117,7 @@ func (l *Log) Write(ctx context.Context, tx *sqldb.Tx, e Event) error {
 }
 
 const (
-	insertEvent  = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
+	insertEvent = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
 	// By type, which the index has: in the order of time SQLite would read all events of the account.
 	listEventsOf = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND ref = $2 ORDER BY type LIMIT $3`
 	selectEvent  = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id = $2`
