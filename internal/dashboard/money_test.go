@@ -376,7 +376,7 @@ func TestStatement(t *testing.T) {
 	}
 	x.owner.Get(t, x.path+"/statement?currency=USDT").Want(t, http.StatusOK, "Nenhum movimento")
 	for query, text := range map[string]string{
-		"from=2026-01-01&to=2026-12-31": "No máximo 31 dias", "from=2026-02-01&to=2026-01-01": "antes da inicial", "from=x": "Escreva uma data", "from=1066-01-01": "Escreva uma data",
+		"from=2024-01-01&to=2026-12-31": "No máximo 366 dias", "from=2026-02-01&to=2026-01-01": "antes da inicial", "from=x": "Escreva uma data", "from=1066-01-01": "Escreva uma data",
 	} {
 		x.owner.Get(t, x.path+"/statement?"+query).Want(t, http.StatusUnprocessableEntity, text)
 	}
