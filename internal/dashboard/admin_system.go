@@ -270,6 +270,10 @@ type adminAuditData struct {
 func (d *Dashboard) adminAudit(v *visit) (reply, error) {
 	data := adminAuditData{Progress: d.Operator.Audits.Look()}
 	data.Running = data.State == audit.Waiting || data.State == audit.Running
+	if !data.Running && v.Header.Get("HX-Request") != "" {
+		// Its end changes more than what is polled: what was found, and what can be done next.
+		v.w.Header().Set("HX-Refresh", "true")
+	}
 	const whole = 100
 	switch {
 	case data.State == audit.Done:
