@@ -86,7 +86,7 @@ func New(s Services) *Dashboard {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// safety is on every answer.
+// safety is on every answer to a browser.
 var safety = map[string]string{
 	"Content-Security-Policy":      policy,
 	"X-Content-Type-Options":       "nosniff",
@@ -102,11 +102,9 @@ var errNoRoute = fault.New(fault.NotFound, "not_found", "there is no such route;
 
 // ServeHTTP answers one request. It is called inside a [httpkit.Frame].
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for name, value := range safety {
-		w.Header().Set(name, value)
-	}
 	if name, ok := strings.CutPrefix(r.URL.Path, assetsPath); ok && r.Method == http.MethodGet {
 		httpkit.ScopeOf(r).Route = assetsPath
+		beSafe(w)
 		if d.assets.serve(w, r, name) {
 			return
 		}
@@ -117,7 +115,14 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r)
 		return
 	}
+	beSafe(w)
 	d.mux.ServeHTTP(w, r)
+}
+
+func beSafe(w http.ResponseWriter) {
+	for name, value := range safety {
+		w.Header().Set(name, value)
+	}
 }
 
 // refuse answers what no route takes.
@@ -126,6 +131,7 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request) {
 		httpkit.Fail(w, httpkit.ScopeOf(r), errNoRoute, httpkit.Lower)
 		return
 	}
+	beSafe(w)
 	v := d.visit(w, r)
 	if err := d.recognize(v); err != nil { //nolint:contextcheck // the visit carries its context
 		d.fail(v, err)

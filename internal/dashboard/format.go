@@ -3,10 +3,14 @@ package dashboard
 import (
 	"fmt"
 	"html/template"
+	"regexp"
 	"strings"
 	"time"
 	_ "time/tzdata" // machines without time zones exist
 
+	"github.com/shopspring/decimal"
+
+	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/money"
 )
 
@@ -126,6 +130,31 @@ func (l locale) left(d time.Duration) string {
 		return l.text("common.hours_minutes", int(d/time.Hour), int(d%time.Hour/time.Minute))
 	}
 	return l.text("common.minutes", int(d/time.Minute))
+}
+
+var codeAtEnd = regexp.MustCompile(` \(([A-Za-z0-9_]+)\)$`)
+
+// reason says why money was not sent: by the network's code, which the API's sentence ends in.
+func (l locale) reason(message string) string {
+	code := codeAtEnd.FindStringSubmatch(message)
+	switch {
+	case message == "":
+		return ""
+	case code == nil:
+		return l.text("reason.unsent")
+	case l.has("reason." + strings.ToLower(code[1])):
+		return l.text("reason."+strings.ToLower(code[1])) + code[0]
+	}
+	return l.text("reason.refused") + code[0]
+}
+
+// coins writes a quantity of a coin.
+func (l locale) coins(quantity decimal.Decimal, code string) string {
+	symbol := code
+	if c, ok := chain.FindCoin(code); ok {
+		symbol = c.Symbol
+	}
+	return l.number(quantity.String()) + space + symbol
 }
 
 // tones are how states look: what is good, what waits, what is bad, and what is over.

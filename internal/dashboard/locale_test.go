@@ -219,3 +219,18 @@ func TestAmountsAsPeopleWriteThem(t *testing.T) {
 		}
 	}
 }
+
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]string{
+		"": "",
+		"the Pix key does not exist (chave_invalida)":             "A chave Pix não existe (chave_invalida)",
+		"the recipient's account is closed (AC07)":                "A conta do destinatário foi encerrada (AC07)",
+		"the payment network refused it (ZZ99)":                   "A rede de pagamentos recusou (ZZ99)",
+		"no bank could send it; the money is back in the balance": "Ninguém pôde enviar; o dinheiro voltou ao saldo.",
+	} {
+		if got := localePT.reason(message); got != want {
+			t.Errorf("%q is %q, want %q", message, got, want)
+		}
+	}
+}

@@ -62,6 +62,8 @@ func functions(l locale, a assets) template.FuncMap {
 		"day":    l.day,
 		"left":   l.left,
 		"badge":  l.badge,
+		"reason": l.reason,
+		"coins":  l.coins,
 		"asset":  a.path,
 		"args":   arguments,
 		"icon":   icon,

@@ -128,6 +128,7 @@ func (s *Service) DisableTOTP(ctx context.Context, v Visitor, password, code str
 	}
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		tx.Queue(ctx, dropTOTP, v.Person.ID)
+		tx.Queue(ctx, weakenSessions, v.Person.ID) // what asks for a second factor is closed again
 		tx.Queue(ctx, dropRecovery, v.Person.ID)
 		return nil
 	})

@@ -75,6 +75,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (hash) DO NOTHING`
 WHERE session.hash = $1 AND session.expires_at > $2`
 	touchSession       = `UPDATE session SET seen_at = $1, expires_at = $2 WHERE id = $3 AND seen_at < $1`
 	strengthenSession  = `UPDATE session SET whole = TRUE, strong = TRUE WHERE id = $1`
+	weakenSessions     = `UPDATE session SET strong = FALSE WHERE person_id = $1`
 	listSessions       = `SELECT ` + sessionColumns + ` FROM session WHERE person_id = $1 AND whole AND expires_at > $2 ORDER BY id DESC LIMIT $3`
 	deleteSession      = `DELETE FROM session WHERE person_id = $1 AND id = $2`
 	deleteSessions     = `DELETE FROM session WHERE person_id = $1`

@@ -353,6 +353,9 @@ func TestTOTP(t *testing.T) {
 			t.Error("it is disabled without the password")
 		}
 		w.must(w.DisableTOTP(t.Context(), fv, password, totp.Code(secret, totp.Step(*w.now))))
+		if sessions, err := w.Sessions(t.Context(), fv.Person.ID); err != nil || len(sessions) == 0 || sessions[0].Strong {
+			t.Errorf("a session is as strong as before: %+v, %v", sessions, err)
+		}
 		w.signIn("ana@example.com")
 	})
 }
