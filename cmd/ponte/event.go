@@ -232,7 +232,11 @@ func (c *eventRedeliver) Run(e *env) error {
 
 func (c *eventRedeliver) redeliver(e *env, s *webhook.Service) (int, error) {
 	if c.Event != "" {
-		return s.Redeliver(e.ctx, c.Event, c.Endpoint)
+		found, err := s.GetEvent(e.ctx, c.Event)
+		if err != nil {
+			return 0, err
+		}
+		return s.Redeliver(e.ctx, found, c.Endpoint)
 	}
 	owner, err := id.ParseAccount(c.Account)
 	if err != nil {
@@ -246,5 +250,6 @@ func (c *eventRedeliver) redeliver(e *env, s *webhook.Service) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.RedeliverRange(e.ctx, owner, webhook.Range{Since: since, Until: until, Failed: c.Failed})
+	done, err := s.RedeliverRange(e.ctx, owner, webhook.Range{Since: since, Until: until, Failed: c.Failed})
+	return done.Deliveries, err
 }

@@ -18,15 +18,14 @@ type keyJSON struct {
 	Scopes    []string `json:"scopes"`
 	CreatedAt string   `json:"created_at"`
 	RevokedAt *string  `json:"revoked_at"`
+	UsedAt    *string  `json:"last_used_at"` // to the minute
 }
 
 func newKeyJSON(k account.Key, secret string) keyJSON {
-	out := keyJSON{Key: secret, Prefix: k.Prefix, Scopes: k.Scopes.Names(), CreatedAt: timestamp(k.CreatedAt)}
-	if !k.RevokedAt.IsZero() {
-		revoked := timestamp(k.RevokedAt)
-		out.RevokedAt = &revoked
+	return keyJSON{
+		Key: secret, Prefix: k.Prefix, Scopes: k.Scopes.Names(), CreatedAt: timestamp(k.CreatedAt),
+		RevokedAt: optionalTime(k.RevokedAt), UsedAt: optionalTime(k.UsedAt),
 	}
-	return out
 }
 
 type keyCreate struct {
@@ -68,9 +67,13 @@ func (c *keyList) Run(e *env) error {
 			if !k.RevokedAt.IsZero() {
 				state = "revoked"
 			}
-			rows = append(rows, []string{k.Prefix, state, timestamp(k.CreatedAt), k.Scopes.String()})
+			used := "never"
+			if !k.UsedAt.IsZero() {
+				used = timestamp(k.UsedAt)
+			}
+			rows = append(rows, []string{k.Prefix, state, timestamp(k.CreatedAt), used, k.Scopes.String()})
 		}
-		return e.print(list, table("PREFIX STATE CREATED SCOPES", rows))
+		return e.print(list, table("PREFIX STATE CREATED LAST_USED SCOPES", rows))
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
@@ -28,13 +29,16 @@ type Directory struct {
 	known   recent[string, *entry]        // keys that exist, by prefix
 	missing recent[missingKey, time.Time] // keys that do not, with the real time of the read that said so
 	reads   map[string]*keyRead           // under way, by prefix; each has a caller who runs it
+
+	uses uses
 }
 
-// entry is a key with its account as one read found them. It never changes.
+// entry is a key with its account as one read found them. It never changes, but for noted.
 type entry struct {
 	readAt    time.Time // real time before the read
 	hash      secretHash
 	revoked   bool
+	noted     atomic.Bool // its use is remembered: once for each read is often enough
 	principal Principal
 }
 
@@ -84,6 +88,9 @@ func (d *Directory) Authenticate(ctx context.Context, presented string) (*Princi
 		return nil, wrap(err)
 	case e == nil, e.revoked, !e.hash.equal(&sum):
 		return nil, ErrBadKey
+	}
+	if !e.noted.Load() && e.noted.CompareAndSwap(false, true) {
+		d.uses.note(e.principal.KeyPrefix, d.clock.Now())
 	}
 	return &e.principal, nil
 }

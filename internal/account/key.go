@@ -73,6 +73,7 @@ type Key struct {
 	Scopes    Scopes
 	CreatedAt time.Time // business time in UTC, to the microsecond
 	RevokedAt time.Time // the same; zero while the key works
+	UsedAt    time.Time // the same, to the minute; zero when it never was
 }
 
 // A key is written bp_<8 hex>_<48 hex>: the first part names it, the second is its secret.
@@ -124,6 +125,7 @@ type freshKey struct {
 	Key
 	hash secretHash
 	text string // the whole key, to be shown once
+	once string // names the form that asked for it; "" for none
 }
 
 // newKey draws a key. Two draws can have one prefix, so storing it must be able to fail.

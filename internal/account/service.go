@@ -140,19 +140,47 @@ func (s *Service) Change(ctx context.Context, account id.Account, assignments []
 	return a, nil
 }
 
-// CreateKey stores a key of an account and returns it with its secret, which is never shown again.
+// CreateKey stores a key of an account and returns it with its secret, which is never shown again. An operator chooses
+// what it may do.
 func (s *Service) CreateKey(ctx context.Context, account id.Account, scopes Scopes) (Key, string, error) {
 	if scopes == 0 {
 		return Key{}, "", wrap(refuse(fault.Invalid, "a key needs at least one scope"))
 	}
+	return s.createKey(ctx, account, scopes, "")
+}
+
+// KeysMax is the most keys of an account that work at a time.
+const KeysMax = 100
+
+// Why somebody gets no key.
+var (
+	errKeysMany = fault.New(fault.Conflict, "keys_many", fmt.Sprintf("an account has at most %d keys: revoke one that is not used", KeysMax))
+	errKeyMade  = fault.New(fault.Conflict, "key_made", "the same form has made a key before, which was shown then: revoke it if it was lost, and make another")
+)
+
+// CreateKeyOnce makes a key for the people of an account: with full access, because they do not choose scopes, and one
+// however often the same form is sent.
+func (s *Service) CreateKeyOnce(ctx context.Context, account id.Account, once string) (Key, string, error) {
+	return s.createKey(ctx, account, AllScopes, once)
+}
+
+func (s *Service) createKey(ctx context.Context, account id.Account, scopes Scopes, once string) (Key, string, error) {
 	var k freshKey
 	err := draw(func() error {
 		k = newKey(s.random, account, scopes, s.now())
+		k.once = once
 		entry := oplog.Begin(ctx, s.ids, oplog.Entry{
 			Action: oplog.KeyCreate, Account: account, Subject: k.Prefix, After: oplog.Fields{"scopes": scopes.String()},
 		})
 		return s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-			if _, err := getAccount(ctx, tx, account); err != nil {
+			// Locked, so that two that count at once do not both find room, nor one form make two.
+			if _, err := lockAccount(ctx, tx, account); err != nil {
+				return err
+			}
+			if stored, err := hasKey(ctx, tx, k); err != nil || stored { // by a run whose COMMIT was answered by nobody
+				return err
+			}
+			if err := permitKey(ctx, tx, account, once); err != nil {
 				return err
 			}
 			entry.Write(ctx, tx)
@@ -163,6 +191,24 @@ func (s *Service) CreateKey(ctx context.Context, account id.Account, scopes Scop
 		return Key{}, "", wrap(err)
 	}
 	return k.Key, k.text, nil
+}
+
+// permitKey refuses a key that the same form has made before, or that is one too many.
+func permitKey(ctx context.Context, tx *sqldb.Tx, account id.Account, once string) error {
+	if once != "" {
+		_, err := sqldb.One(ctx, tx, sqldb.Scalar[string], selectOnceSQL, account, once)
+		if err == nil {
+			return errKeyMade
+		}
+		if !errors.Is(err, sqldb.ErrNoRows) {
+			return err
+		}
+	}
+	n, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], countKeysSQL, account)
+	if err == nil && n >= KeysMax {
+		err = errKeysMany
+	}
+	return err
 }
 
 // createKey stores a key, or returns errTaken. It is done as well when it had done it before.
@@ -211,6 +257,21 @@ func (s *Service) RevokeKey(ctx context.Context, prefix string) error {
 		}
 		return err
 	}))
+}
+
+// RevokeKeyOf is [Service.RevokeKey] for the people of an account, for whom the keys of others do not exist.
+func (s *Service) RevokeKeyOf(ctx context.Context, account id.Account, prefix string) error {
+	err := sqldb.ErrNoRows
+	if isPrefix(prefix) {
+		_, err = sqldb.One(ctx, s.db, sqldb.Scalar[string], selectOwnKeySQL, prefix, account)
+	}
+	switch {
+	case errors.Is(err, sqldb.ErrNoRows):
+		return wrap(refuse(fault.NotFound, "no such key"))
+	case err != nil:
+		return wrap(err)
+	}
+	return s.RevokeKey(ctx, prefix)
 }
 
 // draw runs f until what it drew is not taken.

@@ -45,14 +45,20 @@ WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3`
 
 // Statements on the reference table api_key.
 const (
-	insertKeySQL = `INSERT INTO api_key (prefix, account_id, hash, scopes, created_at) VALUES ($1, $2, $3, $4, $5)
+	insertKeySQL = `INSERT INTO api_key (prefix, account_id, hash, scopes, created_at, once) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (prefix) DO NOTHING`
 
 	selectSameKeySQL = `SELECT prefix FROM api_key WHERE prefix = $1 AND account_id = $2 AND hash = $3`
 	selectPrefixSQL  = `SELECT prefix FROM api_key WHERE prefix = $1`
+	selectOwnKeySQL  = `SELECT prefix FROM api_key WHERE prefix = $1 AND account_id = $2`
+	selectOnceSQL    = `SELECT prefix FROM api_key WHERE account_id = $1 AND once = $2 LIMIT 1`
+	countKeysSQL     = `SELECT COUNT(*) FROM api_key WHERE account_id = $1 AND revoked_at IS NULL`
 	revokeKeySQL     = `UPDATE api_key SET revoked_at = $2 WHERE prefix = $1 AND revoked_at IS NULL RETURNING account_id`
 
-	selectKeysSQL = `SELECT prefix, account_id, scopes, created_at, revoked_at
+	// Never earlier than another node has written.
+	updateUseSQL = `UPDATE api_key SET used_at = $2 WHERE prefix = $1 AND (used_at IS NULL OR used_at < $2)`
+
+	selectKeysSQL = `SELECT prefix, account_id, scopes, created_at, revoked_at, used_at
 FROM api_key WHERE account_id = $1 ORDER BY created_at DESC, prefix LIMIT $2`
 
 	selectEntrySQL = `SELECT api_key.hash, api_key.prefix, api_key.scopes, api_key.revoked_at, ` + accountColumns + `
@@ -203,7 +209,11 @@ func (r *accountRow) account() (Account, error) {
 
 // insertKey reports whether k was stored; it is not when its prefix is taken.
 func insertKey(ctx context.Context, tx *sqldb.Tx, k freshKey) (bool, error) {
-	n, err := tx.Exec(ctx, insertKeySQL, k.Prefix, k.Account, k.hash[:], k.Scopes.String(), k.CreatedAt.UnixMicro())
+	var once *string
+	if k.once != "" {
+		once = &k.once
+	}
+	n, err := tx.Exec(ctx, insertKeySQL, k.Prefix, k.Account, k.hash[:], k.Scopes.String(), k.CreatedAt.UnixMicro(), once)
 	return n == 1, err
 }
 
@@ -237,13 +247,16 @@ func scanKey(r sqldb.Row) (Key, error) {
 	var k Key
 	var scopes string
 	var createdAt int64
-	var revokedAt *int64
-	if err := r.Scan(&k.Prefix, &k.Account, &scopes, &createdAt, &revokedAt); err != nil {
+	var revokedAt, usedAt *int64
+	if err := r.Scan(&k.Prefix, &k.Account, &scopes, &createdAt, &revokedAt, &usedAt); err != nil {
 		return Key{}, err
 	}
 	k.CreatedAt = fromMicro(createdAt)
 	if revokedAt != nil {
 		k.RevokedAt = fromMicro(*revokedAt)
+	}
+	if usedAt != nil {
+		k.UsedAt = fromMicro(*usedAt)
 	}
 	var err error
 	k.Scopes, err = storedScopes(k.Prefix, scopes)

@@ -55,6 +55,7 @@ type Server struct {
 	loops   []loop
 	hooks   *webhook.Service
 	audits  *audit.Job
+	keys    *account.Directory
 
 	underWay atomic.Int64 // requests that were let in before draining
 }
@@ -75,7 +76,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	if err != nil {
 		return nil, err
 	}
-	s.hooks = hooks
+	s.hooks, s.keys = hooks, account.NewDirectory(core.DB, core.Clock)
 	s.audits = audit.NewJob(core.DB, core.Clock, core.IDs)
 	s.metrics.watch(hooks)
 	charges, payouts := core.charges(bank, once, hooks, log, s.metrics.heard), core.payouts(bank, once, hooks, log)
@@ -83,7 +84,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	deposits := core.deposits(bank.Chain, once, hooks, log, s.metrics.heardOfCoins)
 	withdrawals := core.withdrawals(bank.Chain, once, hooks, log)
 	v1 := api.New(api.Services{
-		DB: core.DB, Directory: account.NewDirectory(core.DB, core.Clock), Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
+		DB: core.DB, Directory: s.keys, Guard: guard, Limiter: limiter, Charges: charges, Payouts: payouts,
 		Infractions: infractions, Chain: bank.Chain.Provider, Quotes: core.quotes(bank.Chain, log), Deposits: deposits, Withdrawals: withdrawals,
 	})
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
@@ -114,6 +115,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "switches", every: 500 * time.Millisecond, step: core.Switches.Step(bank.Router), early: true},
 		{name: "guard", every: 500 * time.Millisecond, step: guard.Step, early: true},
 		{name: "ratelimit", every: ratelimit.StepEvery, step: limiter.Step, early: true},
+		{name: "uses of keys", every: 10 * time.Second, step: s.keys.Step},
 		{name: "fold", every: 50 * time.Millisecond, step: core.Ledger.Step},
 		{name: "idempotency", every: time.Minute, step: once.Step},
 		{name: "locks", every: 5 * time.Second, step: func(ctx context.Context) (bool, error) { core.DB.ReleaseStale(ctx); return false, nil }},
@@ -321,7 +323,7 @@ func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), 
 	running.Wait()
 	leaving, cancelLeaving := context.WithTimeout(ctx, leaveTimeMax)
 	defer cancelLeaving()
-	if err := errors.Join(s.hooks.Leave(leaving), s.node.Leave(leaving)); err != nil {
+	if err := errors.Join(s.keys.Flush(leaving), s.hooks.Leave(leaving), s.node.Leave(leaving)); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "could not sign off", slog.String("error", err.Error()))
 	}
 }

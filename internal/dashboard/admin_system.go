@@ -92,8 +92,11 @@ func parseParked(text string) (*webhook.ParkedDelivery, error) {
 }
 
 func (d *Dashboard) adminRedeliver(v *visit) (reply, error) {
-	_, err := d.Hooks.Redeliver(v.Context(), v.PostFormValue("event"), v.PostFormValue("endpoint"))
+	e, err := d.Hooks.GetEvent(v.Context(), v.PostFormValue("event"))
 	if err != nil {
+		return reply{}, err
+	}
+	if _, err := d.Hooks.Redeliver(v.Context(), e, v.PostFormValue("endpoint")); err != nil {
 		return reply{}, err
 	}
 	return done(v, "admin.redelivered", adminPath+"/deliveries")
@@ -189,8 +192,8 @@ func (d *Dashboard) adminPeople(v *visit) (reply, error) {
 	return page("admin_people", data)
 }
 
-// invite makes an invitation for whom the form names and returns its link; "" when something is wrong with the form.
-func (d *Dashboard) invite(v *visit, f *form, i user.Invitation) (link string) {
+// makeInvitation makes an invitation for whom the form names and returns its link; "" when something is wrong with the form.
+func (d *Dashboard) makeInvitation(v *visit, f *form, i user.Invitation) (link string) {
 	if i.Email = f.text("email", textRule{required: true, max: user.EmailMax}); f.broken() {
 		return ""
 	}
@@ -201,25 +204,12 @@ func (d *Dashboard) invite(v *visit, f *form, i user.Invitation) (link string) {
 		}
 		return ""
 	}
-	return d.link(v, token)
-}
-
-// link returns the address of a one-time link.
-func (d *Dashboard) link(v *visit, token string) string {
-	base := strings.TrimSuffix(d.PublicURL, "/")
-	if base == "" {
-		scheme := "http://"
-		if v.scope.Secure {
-			scheme = "https://"
-		}
-		base = scheme + v.Host
-	}
-	return base + "/invitations/" + token
+	return d.address(v) + "/invitations/" + token
 }
 
 func (d *Dashboard) adminInviteOperator(v *visit) (reply, error) {
 	f := newForm(v)
-	link := d.invite(v, f, user.Invitation{Operator: true})
+	link := d.makeInvitation(v, f, user.Invitation{Operator: true})
 	data, err := d.peopleData(v)
 	if err != nil {
 		return reply{}, err
@@ -242,7 +232,7 @@ func (d *Dashboard) adminReset(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	data.Link, data.Of = d.link(v, token), email
+	data.Link, data.Of = d.address(v)+"/invitations/"+token, email
 	return reply{page: "admin_people", data: data, secret: true}, nil
 }
 

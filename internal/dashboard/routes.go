@@ -30,7 +30,7 @@ const (
 func pageRoutes() []*route {
 	const get, post = http.MethodGet, http.MethodPost
 	anyone, half, signedIn := rule{who: anybody}, rule{who: halfway}, rule{who: person}
-	view := members(user.View)
+	view, hooks, team := members(user.View), members(user.Hooks), members(user.Team)
 	const acc = "/accounts/{account}"
 	return []*route{
 		// Getting in.
@@ -79,6 +79,35 @@ func pageRoutes() []*route {
 		{method: post, path: acc + "/withdrawals/confirm", rule: members(user.Pay), resource: account.ResourceCrypto, answer: (*Dashboard).confirmWithdrawal},
 		{method: post, path: acc + "/withdrawals", rule: members(user.Pay), resource: account.ResourceCrypto, answer: (*Dashboard).createWithdrawal},
 		{method: get, path: acc + "/withdrawals/{id}", rule: view, resource: account.ResourceCrypto, answer: (*Dashboard).showWithdrawal},
+
+		// An account: what connects programs to it.
+		{method: get, path: acc + "/webhooks", rule: view, answer: (*Dashboard).listHooks},
+		{method: get, path: acc + "/webhooks/new", rule: hooks, answer: (*Dashboard).newHook},
+		{method: post, path: acc + "/webhooks", rule: hooks, answer: (*Dashboard).createHook},
+		{method: get, path: acc + "/webhooks/redeliver", rule: hooks, answer: (*Dashboard).newRedelivery},
+		{method: post, path: acc + "/webhooks/redeliver", rule: hooks, answer: (*Dashboard).redeliverRange},
+		{method: get, path: acc + "/webhooks/{endpoint}", rule: view, answer: (*Dashboard).showHook},
+		{method: post, path: acc + "/webhooks/{endpoint}/events", rule: hooks, answer: (*Dashboard).subscribeHook},
+		{method: post, path: acc + "/webhooks/{endpoint}/enable", rule: hooks, answer: (*Dashboard).enableHook},
+		{method: post, path: acc + "/webhooks/{endpoint}/disable", rule: hooks, answer: (*Dashboard).disableHook},
+		{method: post, path: acc + "/webhooks/{endpoint}/rotate", rule: hooks, answer: (*Dashboard).rotateHook},
+		{method: post, path: acc + "/webhooks/{endpoint}/test", rule: hooks, answer: (*Dashboard).tryHook},
+		{method: post, path: acc + "/webhooks/{endpoint}/delete", rule: hooks, answer: (*Dashboard).deleteHook},
+		{method: get, path: acc + "/events", rule: view, answer: (*Dashboard).listEvents},
+		{method: get, path: acc + "/events/{event}", rule: view, answer: (*Dashboard).showEvent},
+		{method: post, path: acc + "/events/{event}/redeliver", rule: hooks, answer: (*Dashboard).redeliver},
+		{method: get, path: acc + "/events/{event}/deliveries/{endpoint}", rule: view, answer: (*Dashboard).showDelivery},
+		{method: get, path: acc + "/keys", rule: view, answer: (*Dashboard).listKeys},
+		{method: post, path: acc + "/keys", rule: members(user.Keys), answer: (*Dashboard).createKey},
+		{method: post, path: acc + "/keys/{key}/revoke", rule: members(user.Keys), answer: (*Dashboard).revokeKey},
+
+		// An account: who is in it.
+		{method: get, path: acc + "/team", rule: view, answer: (*Dashboard).listTeam},
+		{method: post, path: acc + "/team/invitations", rule: team, answer: (*Dashboard).invite},
+		{method: post, path: acc + "/team/invitations/{invitation}/withdraw", rule: team, answer: (*Dashboard).withdrawInvitation},
+		{method: get, path: acc + "/team/{person}", rule: team, answer: (*Dashboard).showMember},
+		{method: post, path: acc + "/team/{person}/role", rule: team, answer: (*Dashboard).changeRole},
+		{method: post, path: acc + "/team/{person}/remove", rule: team, answer: (*Dashboard).removeMember},
 	}
 }
 
@@ -95,6 +124,14 @@ var accountPlaces = []placeGroup{
 	{"nav.crypto", []place{
 		{key: "nav.deposits", path: "/deposits", icon: "coin", resource: account.ResourceCrypto},
 		{key: "nav.withdrawals", path: "/withdrawals", icon: "out", resource: account.ResourceCrypto},
+	}},
+	{"nav.developers", []place{
+		{key: "nav.hooks", path: "/webhooks", icon: "hook"},
+		{key: "nav.events", path: "/events", icon: "event"},
+		{key: "nav.keys", path: "/keys", icon: "key"},
+	}},
+	{"nav.account", []place{
+		{key: "nav.team", path: "/team", icon: "people"},
 	}},
 }
 

@@ -4,6 +4,7 @@ package event
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -35,6 +36,10 @@ const (
 	CryptoPayoutFailed     Type = "crypto.payout.failed"     // it failed
 )
 
+// Test is written when somebody tries an endpoint by hand. Nothing happened then: no endpoint asks for it, and only the
+// one that is tried is told.
+const Test Type = "webhook.test"
+
 // Types that an endpoint may ask for and that nothing writes yet.
 const (
 	chargeExpired    Type = "charge.expired"    // its time passed unpaid
@@ -55,8 +60,14 @@ var Types = []Type{
 	chargeExpired, chargeRefunded, chargeFailed, payoutProcessing, payoutReversed, medOpened, medUpdated, medResolved,
 }
 
+// Written are those of the types that events have today.
+var Written = append(slices.Clone(Types[:slices.Index(Types, CryptoPayoutFailed)+1]), Test)
+
 // IsKnown reports whether an endpoint may ask for t.
 func (t Type) IsKnown() bool { return slices.Contains(Types, t) }
+
+// IsWritten reports whether events of the type exist today.
+func (t Type) IsWritten() bool { return slices.Contains(Written, t) }
 
 // Event is one thing that happened.
 type Event struct {
@@ -106,7 +117,7 @@ func NewLog(fanout Fanout) *Log { return &Log{fanout} }
 // Write stores an event and its deliveries in the transition's own transaction, without a round trip of its own. A second
 // event of the same type for the same thing fails the transaction with [sqldb.ErrConflict], then or at COMMIT.
 func (l *Log) Write(ctx context.Context, tx *sqldb.Tx, e Event) error {
-	if e.Ref.IsZero() || e.ID.IsZero() || !e.Type.IsKnown() {
+	if e.Ref.IsZero() || e.ID.IsZero() || (!e.Type.IsKnown() && e.Type != Test) {
 		return fmt.Errorf("event: %s %q of nothing", Prefix.Format(e.ID), e.Type)
 	}
 	tx.Queue(ctx, insertEvent, int64(e.Account), e.ID, string(e.Type), e.Data, e.Ref)
@@ -120,6 +131,11 @@ const (
 	insertEvent  = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
 	listEventsOf = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND ref = $2 ORDER BY id LIMIT $3`
 	selectEvent  = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id = $2`
+
+	listLatest = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
+	listOfType = `SELECT account_id, id, type, data FROM event
+WHERE account_id = $1 AND id < $2 AND id >= $3 AND type = $4 ORDER BY id DESC LIMIT $5`
+	selectScanEnd = `SELECT id FROM event WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3`
 )
 
 func scanEvent(r sqldb.Row) (e Event, err error) {
@@ -141,4 +157,45 @@ func Of(ctx context.Context, q sqldb.Querier, account id.Account, ref id.ID) ([]
 // Get returns an account's event, or [sqldb.ErrNoRows].
 func Get(ctx context.Context, q sqldb.Querier, account id.Account, x id.ID) (Event, error) {
 	return sqldb.One(ctx, q, scanEvent, selectEvent, int64(account), x)
+}
+
+// Query says which events of an account are listed, for people who look. Programs read the [Feed].
+type Query struct {
+	Type   Type  // "" for all
+	Before id.ID // only those before it; zero means from the latest on
+	Limit  int   // at most so many; never more than [PageMax]
+}
+
+// scanMax is how many events are looked at for one page. No index has the type, because every event would pay for it; a
+// page of a rare one ends where the looking does.
+const scanMax = 5000
+
+// List returns events, the latest first, and behind which one to go on, zero at the end. A page of one type can hold
+// fewer than asked for, or none, and still not be the last.
+func List(ctx context.Context, q sqldb.Querier, account id.Account, query Query) (list []Event, next id.ID, err error) {
+	before, limit := query.Before, min(query.Limit, PageMax)
+	if before.IsZero() {
+		before = id.Max
+	}
+	end := lowest
+	if query.Type == "" {
+		list, err = sqldb.All(ctx, q, scanEvent, listLatest, int64(account), before, limit)
+	} else {
+		end, err = sqldb.One(ctx, q, sqldb.Scalar[id.ID], selectScanEnd, int64(account), before, scanMax-1)
+		if errors.Is(err, sqldb.ErrNoRows) {
+			end, err = lowest, nil
+		}
+		if err == nil {
+			list, err = sqldb.All(ctx, q, scanEvent, listOfType, int64(account), before, end, string(query.Type), limit)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, id.ID{}, fmt.Errorf("event: list: %w", err)
+	case len(list) == limit:
+		next = list[limit-1].ID
+	case end != lowest:
+		next = end
+	}
+	return list, next, nil
 }

@@ -74,6 +74,7 @@ const (
 	EndpointEnable    Action = "endpoint.enable"    // it is again
 	EndpointDelete    Action = "endpoint.delete"    // it is taken away
 	EndpointRotate    Action = "endpoint.rotate"    // a new secret
+	EndpointSubscribe Action = "endpoint.subscribe" // other types of events
 	EventRedeliver    Action = "event.redeliver"    // an event, or those of a time, sent again
 	ChargeCancel      Action = "charge.cancel"      // a charge that its acquirer is asked to remove
 	ChargeDismiss     Action = "charge.dismiss"     // a payment that belongs to no charge, and needs nothing more
@@ -94,7 +95,7 @@ const (
 // Actions are all of them.
 var Actions = []Action{
 	AccountCreate, AccountSet, AccountAdjust, AccountHold, AccountRelease, KeyCreate, KeyRevoke, IPBlock, IPUnblock,
-	EndpointCreate, EndpointDisable, EndpointEnable, EndpointDelete, EndpointRotate, EventRedeliver,
+	EndpointCreate, EndpointDisable, EndpointEnable, EndpointDelete, EndpointRotate, EndpointSubscribe, EventRedeliver,
 	ChargeCancel, ChargeDismiss, InfractionDismiss, DepositDismiss, AcquirerOff, AcquirerOn, AuditRun,
 	PersonInvite, PersonReset, PersonRemove, PersonRole, PersonExpel, InvitationWithdraw,
 }

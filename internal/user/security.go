@@ -53,6 +53,16 @@ func (s *Service) checkOld(ctx context.Context, p Person, password string) error
 	})
 }
 
+// Prove makes who is signed in prove once more who they are, before they give power to others: by a code of the
+// authenticator app, or by the password where they have none. A browser that was left alone, or a cookie that was stolen, is
+// not enough then. purpose is that of [Service.CheckCode], whose errors it has, and that of a wrong password.
+func (s *Service) Prove(ctx context.Context, p Person, proof, purpose string) error {
+	if p.HasTOTP {
+		return s.CheckCode(ctx, p, proof, purpose)
+	}
+	return s.checkOld(ctx, p, proof)
+}
+
 // PrepareTOTP returns a new secret for an authenticator app, good from the moment that [Service.EnableTOTP] is given a code
 // of it. One that was not confirmed is shown again, so that a page that is loaded twice shows one secret.
 func (s *Service) PrepareTOTP(ctx context.Context, p Person) ([]byte, error) {
@@ -83,9 +93,16 @@ func (s *Service) PrepareTOTP(ctx context.Context, p Person) ([]byte, error) {
 	})
 }
 
+// IsFresh reports whether the password was given just now. Only then may a person see the secret of a new app and set it up:
+// a cookie that was stolen must not be enough to get what payouts are confirmed with.
+func (s *Service) IsFresh(v Visitor) bool { return s.Clock.Real().Sub(v.Session.CreatedAt) < freshTime }
+
 // EnableTOTP turns the second factor on, once a code proves that the app has the secret, and returns recovery codes, which
-// are never shown again. The session has given its second factor with that; the person's others end.
+// are never shown again. The session, which has to be fresh, has given its second factor with that; the person's others end.
 func (s *Service) EnableTOTP(ctx context.Context, v Visitor, code string) ([]string, error) {
+	if !s.IsFresh(v) {
+		return nil, ErrOld
+	}
 	if err := s.count(ctx, map[string]int64{codeSource(v.Person.ID): codeTries}); err != nil {
 		return nil, err
 	}

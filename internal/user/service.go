@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/fault"
@@ -69,18 +70,32 @@ func (s *Service) Invite(ctx context.Context, i Invitation) (string, error) {
 		if i.Role, err = ParseRole(string(i.Role)); err != nil {
 			return "", err
 		}
-		open, err := s.Invitations(ctx, i.Account)
-		if err != nil {
+		if err := s.permitInvitation(ctx, i); err != nil {
 			return "", err
-		}
-		if len(open) >= openMax {
-			return "", ErrTooOpen
 		}
 	} else if !i.Operator {
 		return "", fault.New(fault.Invalid, "invitation_empty", "an invitation is into an account, or makes an operator")
 	}
 	i.Kind = KindInvite
 	return s.invite(ctx, i)
+}
+
+// permitInvitation refuses one into an account for somebody who is in it, and one too many.
+func (s *Service) permitInvitation(ctx context.Context, i Invitation) error {
+	if i.Email != "" && !i.Operator {
+		members, err := s.Members(ctx, i.Account)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(members, func(m Member) bool { return m.Person.Email == i.Email }) {
+			return ErrMember
+		}
+	}
+	open, err := s.Invitations(ctx, i.Account)
+	if err == nil && len(open) >= openMax {
+		err = ErrTooOpen
+	}
+	return err
 }
 
 func (s *Service) invite(ctx context.Context, i Invitation) (string, error) {
@@ -100,6 +115,10 @@ func (s *Service) invite(ctx context.Context, i Invitation) (string, error) {
 	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: what, Account: i.Account, Subject: i.Email, After: after})
 	err := s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		entry.Write(ctx, tx)
+		if i.Account != 0 && i.Email != "" {
+			// The last one counts, so that a form that is sent twice leaves one link that opens.
+			tx.Queue(ctx, replaceInvitation, account, i.Email, i.Operator)
+		}
 		_, err := tx.Exec(ctx, insertInvitation, hash, i.ID, string(i.Kind), i.Email, i.Operator, account, role, i.ExpiresAt.UnixMicro())
 		return err
 	})

@@ -62,6 +62,7 @@ ON CONFLICT (hash) DO NOTHING`
 	selectInvitation   = `SELECT ` + invitationColumns + ` FROM invitation WHERE hash = $1`
 	takeInvitation     = `DELETE FROM invitation WHERE hash = $1 AND expires_at > $2`
 	listInvitations    = `SELECT ` + invitationColumns + ` FROM invitation WHERE account_id = $1 AND expires_at > $2 ORDER BY expires_at DESC LIMIT $3`
+	replaceInvitation  = `DELETE FROM invitation WHERE account_id = $1 AND email = $2 AND operator = $3`
 	withdrawInvitation = `DELETE FROM invitation WHERE account_id = $1 AND id = $2`
 )
 

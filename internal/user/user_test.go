@@ -15,6 +15,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -526,4 +527,65 @@ func TestGrantsAreDocumented(t *testing.T) {
 	if Owner.May("") || Role("").May(View) {
 		t.Error("nothing is granted to nobody")
 	}
+}
+
+// Who gives power to others proves themselves with what they have: the password, and once there is an app a code of it.
+func TestProve(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		ana := w.person("ana@example.com", Owner)
+		_, v := w.signIn(ana.Email)
+		w.must(w.Prove(t.Context(), v.Person, password, "a"))
+		if err := w.Prove(t.Context(), v.Person, "wrong", "a"); fault.As(err).Code != "password_old_wrong" {
+			t.Error(err)
+		}
+		secret, _ := w.enable(v)
+		v.Person.HasTOTP = true
+		w.want(w.Prove(t.Context(), v.Person, password, "a"), ErrWrongCode)
+		code := totp.Code(secret, totp.Step(*w.now)+1)
+		w.must(w.Prove(t.Context(), v.Person, code, "a"))
+		w.must(w.Prove(t.Context(), v.Person, code, "a")) // the same form, sent twice
+		w.want(w.Prove(t.Context(), v.Person, code, "b"), ErrWrongCode)
+		for range personTries {
+			_ = w.Prove(t.Context(), v.Person, "000000", "a")
+		}
+		w.want(w.Prove(t.Context(), v.Person, totp.Code(secret, totp.Step(*w.now)+1), "a"), ErrTooMany)
+	})
+}
+
+// Of two invitations for one e-mail the last opens, and nobody is invited to where they are.
+func TestInviteAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		first, err := w.Invite(t.Context(), Invitation{Email: "bia@example.com", Account: w.account, Role: Viewer})
+		w.must(err)
+		elsewhere, err := w.Invite(t.Context(), Invitation{Email: "bia@example.com", Account: w.account + 1, Role: Viewer})
+		w.must(err)
+		second, err := w.Invite(t.Context(), Invitation{Email: "Bia@example.com", Account: w.account, Role: Finance})
+		w.must(err)
+		_, _, err = w.Invitation(t.Context(), first)
+		w.want(err, ErrLink)
+		_, _, err = w.Invitation(t.Context(), elsewhere)
+		w.must(err)
+		w.must(w.Accept(t.Context(), second, Acceptance{Name: "Bia", Password: password}))
+		_, err = w.Invite(t.Context(), Invitation{Email: "bia@example.com", Account: w.account, Role: Owner})
+		w.want(err, ErrMember)
+	})
+}
+
+// Only who has given the password just now sets up an app: who has stolen a cookie does not know it.
+func TestOldSessionsSetUpNoApp(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		ana := w.person("ana@example.com", Owner)
+		_, v := w.signIn(ana.Email)
+		secret, err := w.PrepareTOTP(t.Context(), v.Person)
+		w.must(err)
+		*w.now = w.now.Add(freshTime)
+		_, err = w.EnableTOTP(t.Context(), v, totp.Code(secret, totp.Step(*w.now)))
+		w.want(err, ErrOld)
+		_, v = w.signIn(ana.Email)
+		_, err = w.EnableTOTP(t.Context(), v, totp.Code(secret, totp.Step(*w.now)))
+		w.must(err)
+	})
 }

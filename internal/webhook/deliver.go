@@ -395,7 +395,7 @@ func (s *Service) store(ctx context.Context, list []result) error {
 			}
 			o := &r.outcome
 			tx.Queue(ctx, insertAttempt, account, r.event, r.endpoint, me, r.attempt, o.at.UnixMicro(), o.Took.Microseconds(), int64(o.status),
-				null(plainText(o.err)), blob(o.response))
+				null(plainText(o.err)), blob(o.response), null(o.signature))
 			tx.Queue(ctx, updateResult, string(r.state), r.attempt+1, r.dueAt.UnixMicro(), int64(r.lane), account, r.event, r.endpoint, me, r.attempt)
 		}
 		return nil

@@ -138,9 +138,9 @@ func TestRetries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return n
+			return n.Deliveries
 		}
-		if n, err := s.Redeliver(t.Context(), event.Prefix.Format(e.ID), ""); n != 1 || err != nil {
+		if n, err := s.Redeliver(t.Context(), e, ""); n != 1 || err != nil {
 			t.Errorf("%d, %v", n, err)
 		}
 		s.step()
@@ -169,21 +169,21 @@ func TestRedeliverElsewhere(t *testing.T) {
 		s := start(t, db)
 		a := s.account()
 		e := s.emit(a, event.ChargePaid, "")
-		if _, err := s.Redeliver(t.Context(), event.Prefix.Format(e.ID), ""); err == nil {
+		if _, err := s.Redeliver(t.Context(), e, ""); err == nil {
 			t.Error("nobody was to be told, and is told again")
 		}
 		late := receive(t, 200)
 		to, secret := s.endpoint(a, late.URL, "payout.failed")
-		if n, err := s.Redeliver(t.Context(), event.Prefix.Format(e.ID), webhook.Prefix.Format(to.ID)); n != 1 || err != nil {
+		if n, err := s.Redeliver(t.Context(), e, webhook.Prefix.Format(to.ID)); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		s.step()
 		check(t, late.got()[0], e, secret, 1)
 		foreign, _ := s.endpoint(s.account(), late.URL, "all")
-		if _, err := s.Redeliver(t.Context(), event.Prefix.Format(e.ID), webhook.Prefix.Format(foreign.ID)); !errors.Is(err, webhook.ErrNotFound) {
+		if _, err := s.Redeliver(t.Context(), e, webhook.Prefix.Format(foreign.ID)); !errors.Is(err, webhook.ErrNotFound) {
 			t.Errorf("to another account's endpoint: %v", err)
 		}
-		if _, err := s.Redeliver(t.Context(), "evt_7zzzzzzzzzzzzzzzzzzzzzzzzz", ""); !errors.Is(err, webhook.ErrNoEvent) {
+		if _, err := s.GetEvent(t.Context(), "evt_7zzzzzzzzzzzzzzzzzzzzzzzzz"); !errors.Is(err, webhook.ErrNoEvent) {
 			t.Errorf("an event that is not there: %v", err)
 		}
 	})

@@ -43,6 +43,13 @@ type Attempt struct {
 	Status   int           // 0 for no answer
 	Error    string        // "" when there was one
 	Response []byte        // its beginning
+
+	Signature string // as it was sent; "" where nothing was, or before it was kept
+}
+
+// Sent returns the message that an attempt sent. Its body is the event's, byte for byte.
+func (d *Delivery) Sent(e *event.Event, a *Attempt) Message {
+	return Message{URL: d.URL, Event: e.ID, Type: e.Type, Body: e.Body(), Attempt: a.Number, Signature: a.Signature}
 }
 
 const attemptsMax = 1000 // shown of an event
@@ -84,6 +91,16 @@ func (s *Service) Deliveries(ctx context.Context, owner id.Account, x id.ID) ([]
 	return list, nil
 }
 
+// States returns how an event stands at each endpoint that is told of it.
+func (s *Service) States(ctx context.Context, owner id.Account, x id.ID) ([]State, error) {
+	rows, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(owner), x, EndpointsMax*2)
+	states := make([]State, len(rows))
+	for i, d := range rows {
+		states[i] = d.state
+	}
+	return states, err
+}
+
 // GetEvent looks for an event in one account after the other: an operator does not have to know whose it is.
 func (s *Service) GetEvent(ctx context.Context, public string) (event.Event, error) {
 	x, err := event.Prefix.Parse(public)
@@ -118,12 +135,8 @@ var errNobody = fault.New(fault.Conflict, "event_without_delivery", "no endpoint
 
 // Redeliver has an event sent again, as it was, to all who were to be told of it, or to one endpoint of its account, also
 // one that was not. It returns how many are to be sent; one that is under way is not counted.
-func (s *Service) Redeliver(ctx context.Context, public, endpoint string) (int, error) {
-	e, err := s.GetEvent(ctx, public)
-	if err != nil {
-		return 0, err
-	}
-	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: oplog.EventRedeliver, Account: e.Account, Subject: public})
+func (s *Service) Redeliver(ctx context.Context, e event.Event, endpoint string) (int, error) {
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: oplog.EventRedeliver, Account: e.Account, Subject: event.Prefix.Format(e.ID)})
 	if endpoint == "" {
 		rows, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(e.Account), e.ID, EndpointsMax*2)
 		if err != nil {
@@ -134,15 +147,12 @@ func (s *Service) Redeliver(ctx context.Context, public, endpoint string) (int, 
 		}
 		return s.redeliver(ctx, e.Account, rows, dueAtOnce, entry)
 	}
-	to, err := s.Get(ctx, endpoint)
+	to, err := s.GetOf(ctx, e.Account, endpoint)
+	if err == nil && to.Status != Active {
+		err = errNotActive
+	}
 	if err != nil {
 		return 0, err
-	}
-	switch {
-	case to.Account != e.Account:
-		return 0, ErrNotFound
-	case to.Status != Active:
-		return 0, errNotActive
 	}
 	one := row{key: key{e.Account, e.ID, to.ID}}
 	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
@@ -159,6 +169,14 @@ func (s *Service) Redeliver(ctx context.Context, public, endpoint string) (int, 
 type Range struct {
 	Since, Until time.Time // business time; Until is not part of it
 	Failed       bool      // only deliveries whose last attempt failed
+	Endpoint     id.ID     // only this one's; zero for all
+	EventsMax    int       // how many are looked at; 0 for all
+}
+
+// Redelivered is what came of a [Range].
+type Redelivered struct {
+	Deliveries int       // to be made again
+	Next       time.Time // where to go on, when EventsMax came before the end; else zero
 }
 
 const (
@@ -166,10 +184,10 @@ const (
 	rangeMax   = 366 * 24 * time.Hour
 )
 
-// RedeliverRange has the events of a time sent again, and returns how many deliveries that are.
-func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range) (count int, err error) {
+// RedeliverRange has the events of a time sent again.
+func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range) (done Redelivered, err error) {
 	if !r.Since.Before(r.Until) || r.Until.Sub(r.Since) > rangeMax {
-		return 0, invalid("until", fmt.Sprintf("must be after since, and at most %d days", rangeMax/(24*time.Hour)))
+		return done, invalid("until", "range_wrong", fmt.Sprintf("must be after since, and at most %d days", rangeMax/(24*time.Hour)))
 	}
 	// Once for all slices, before the first.
 	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{
@@ -178,30 +196,34 @@ func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range)
 		},
 	})
 	if err := s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error { entry.Write(ctx, tx); return nil }); err != nil {
-		return 0, err
+		return done, err
 	}
 	after, end := id.First(r.Since), id.First(r.Until)
-	for {
+	for looked := 0; ; looked += rangeSlice {
 		ids, err := sqldb.All(ctx, s.DB, sqldb.Scalar[id.ID], listBetween, int64(owner), after, end, rangeSlice)
 		if err != nil || len(ids) == 0 {
-			return count, err
+			return done, err
+		}
+		if r.EventsMax > 0 && looked >= r.EventsMax {
+			done.Next = ids[0].Time()
+			return done, nil
 		}
 		after = ids[len(ids)-1]
 		var rows []row
 		for _, x := range ids {
 			of, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(owner), x, EndpointsMax*2)
 			if err != nil {
-				return count, err
+				return done, err
 			}
 			rows = append(rows, slices.DeleteFunc(of, func(d row) bool {
 				failed := d.state == Parked || (d.state == Waiting && d.attempt > 0)
-				return r.Failed && !failed
+				return (r.Failed && !failed) || (!r.Endpoint.IsZero() && d.endpoint != r.Endpoint)
 			})...)
 		}
 		n, err := s.redeliver(ctx, owner, rows, s.Clock.Now().UnixMicro(), nil)
-		count += n
+		done.Deliveries += n
 		if err != nil {
-			return count, err
+			return done, err
 		}
 	}
 }

@@ -95,7 +95,7 @@ func ParseEvents(text string) ([]event.Type, error) {
 	for name := range strings.SplitSeq(text, ",") {
 		t := event.Type(strings.TrimSpace(name))
 		if !t.IsKnown() {
-			return nil, invalid("events", fmt.Sprintf("%q is no type of event", string(t)))
+			return nil, invalid("events", "events_wrong", fmt.Sprintf("%q is no type of event", string(t)))
 		}
 		if !slices.Contains(types, t) {
 			types = append(types, t)
@@ -116,7 +116,7 @@ func FormatEvents(types []event.Type) string {
 	return strings.Join(names, ",")
 }
 
-// invalid refuses a field.
-func invalid(path, message string) error {
-	return &fault.Error{Kind: fault.Invalid, Public: path + ": " + message, Issues: []fault.Issue{{Path: path, Message: message}}}
+// invalid refuses a field. By the code a page finds the words.
+func invalid(path, code, message string) error {
+	return &fault.Error{Kind: fault.Invalid, Code: code, Public: path + ": " + message, Issues: []fault.Issue{{Path: path, Message: message}}}
 }

@@ -20,9 +20,14 @@ func (s *Service) canOwn() bool { return s.Node != nil && s.Node.IsFresh(freshWi
 // process's hand and sent as soon as the transaction is durable; the others are found like what a retry makes due.
 func (s *Service) Fan(ctx context.Context, tx *sqldb.Tx, e *event.Event) error {
 	targets, err := s.directory.targets(e)
-	if err != nil || len(targets) == 0 {
-		return err
+	if err == nil && len(targets) > 0 {
+		s.fan(ctx, tx, e, targets)
 	}
+	return err
+}
+
+// fan writes deliveries to some endpoints.
+func (s *Service) fan(ctx context.Context, tx *sqldb.Tx, e *event.Event, targets []*Endpoint) {
 	var lapses int64
 	if s.Node != nil {
 		lapses = s.Node.Lapses() // before it is asked whether it may own, and long before COMMIT
@@ -38,7 +43,7 @@ func (s *Service) Fan(ctx context.Context, tx *sqldb.Tx, e *event.Event) error {
 		tx.Queue(ctx, insertDelivery, int64(e.Account), e.ID, endpoint.ID, int64(endpoint.lane()), e.CreatedAt().UnixMicro(), owner)
 	}
 	if len(born) == 0 {
-		return nil
+		return
 	}
 	body := e.Body()
 	tx.AfterCommit(func() {
@@ -49,5 +54,4 @@ func (s *Service) Fan(ctx context.Context, tx *sqldb.Tx, e *event.Event) error {
 			})
 		}
 	})
-	return nil
 }

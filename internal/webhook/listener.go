@@ -128,7 +128,8 @@ func (l *Listener) Step(ctx context.Context, tell func(Forwarded)) (did bool, er
 }
 
 func (l *Listener) forward(ctx context.Context, e *event.Event) (status int, err error) {
-	m := Message{URL: l.url, Secret: l.cursor.Secret, Event: e.ID, Type: e.Type, Body: e.Body(), Attempt: l.tried, At: l.clock.Real()}
+	body := e.Body()
+	m := Message{URL: l.url, Event: e.ID, Type: e.Type, Body: body, Attempt: l.tried, Signature: Sign(l.cursor.Secret, l.clock.Real(), body)}
 	r, err := m.Request(ctx)
 	if err != nil {
 		return 0, err

@@ -105,7 +105,7 @@ func TestHungEndpointsDelayNobody(t *testing.T) {
 		retry := s.emit(a, event.ChargePaid, "")
 		clocktest.Within(t, first, "the first attempt", func() bool { return len(healthy.got()) == 1 })
 		clocktest.Wait(t, "its result", func() bool { return s.states(retry)[0] == "delivered 1" })
-		if n, err := s.Redeliver(t.Context(), event.Prefix.Format(retry.ID), ""); err != nil || n != 1 {
+		if n, err := s.Redeliver(t.Context(), retry, ""); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 		clocktest.Within(t, again, "the redelivery", func() bool { return len(healthy.got()) == 2 })

@@ -59,13 +59,27 @@ func newClient(s Settings) *http.Client {
 
 // Message is one sending of an event.
 type Message struct {
-	URL     string
-	Secret  string
-	Event   id.ID
-	Type    event.Type
-	Body    []byte
-	Attempt int64     // 1, 2, 3, ...
-	At      time.Time // real time, for the signature
+	URL       string
+	Event     id.ID
+	Type      event.Type
+	Body      []byte
+	Attempt   int64 // 1, 2, 3, ...
+	Signature string
+}
+
+// Header is one header of a message.
+type Header struct{ Name, Value string }
+
+// Headers returns what goes before the body, in the order in which people read it.
+func (m *Message) Headers() []Header {
+	return []Header{
+		{"Content-Type", "application/json"},
+		{"User-Agent", "Ponte"},
+		{headerSignature, m.Signature},
+		{headerEvent, event.Prefix.Format(m.Event)},
+		{headerType, string(m.Type)},
+		{headerAttempt, strconv.FormatInt(m.Attempt, 10)},
+	}
 }
 
 // Request returns the message as HTTP.
@@ -74,12 +88,9 @@ func (m *Message) Request(ctx context.Context) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "Ponte")
-	r.Header.Set(headerSignature, Sign(m.Secret, m.At, m.Body))
-	r.Header.Set(headerEvent, event.Prefix.Format(m.Event))
-	r.Header.Set(headerType, string(m.Type))
-	r.Header.Set(headerAttempt, strconv.FormatInt(m.Attempt, 10))
+	for _, h := range m.Headers() {
+		r.Header.Set(h.Name, h.Value)
+	}
 	return r, nil
 }
 
@@ -95,6 +106,8 @@ type Outcome struct {
 	response []byte
 	at       time.Time // business time of its beginning
 	none     bool      // nothing was sent, and nothing counts
+
+	signature string // "" when nothing was sent
 }
 
 // Send sends the next delivery that waits for a sender of that pool.
@@ -141,9 +154,8 @@ func (s *Service) attempt(ctx context.Context, j *job) Outcome {
 		return o
 	}
 	started := s.Clock.Real()
-	m := Message{
-		URL: e.URL, Secret: secret, Event: j.event, Type: j.kind, Body: j.body, Attempt: j.attempt + 1, At: started,
-	}
+	o.signature = Sign(secret, started, j.body)
+	m := Message{URL: e.URL, Event: j.event, Type: j.kind, Body: j.body, Attempt: j.attempt + 1, Signature: o.signature}
 	limited, cancel := context.WithTimeout(ctx, s.Settings.Timeout)
 	defer cancel()
 	o.status, o.response, err = s.post(limited, &m)

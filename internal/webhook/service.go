@@ -11,6 +11,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/node"
@@ -162,13 +163,18 @@ func (s *Service) Delete(ctx context.Context, public string) (*Endpoint, error) 
 	return s.change(ctx, public, oplog.EndpointDelete, func(e *Endpoint) { e.Status, e.settled = Deleted, false })
 }
 
+// Subscribe changes which types of event an endpoint is told of; nil means all.
+func (s *Service) Subscribe(ctx context.Context, public string, types []event.Type) (*Endpoint, error) {
+	return s.change(ctx, public, oplog.EndpointSubscribe, func(e *Endpoint) { e.Events = types })
+}
+
 const rotateMax = 30 * 24 * time.Hour
 
 // Rotate returns a new secret, which begins to sign after a while of business time. Until then the present one signs, so
 // that a receiver can learn to accept both first. A rotation that has not begun yet is replaced.
 func (s *Service) Rotate(ctx context.Context, public string, after time.Duration) (*Endpoint, string, error) {
 	if after < 0 || after > rotateMax {
-		return nil, "", invalid("after", fmt.Sprintf("must be 0 to %v", rotateMax))
+		return nil, "", invalid("after", "after_wrong", fmt.Sprintf("must be 0 to %v", rotateMax))
 	}
 	secret, err := newSecret(s.Random)
 	if err != nil {
@@ -208,6 +214,15 @@ func (s *Service) Get(ctx context.Context, public string) (*Endpoint, error) {
 	return e, err
 }
 
+// GetOf is [Service.Get] for the people of an account, for whom the endpoints of others do not exist.
+func (s *Service) GetOf(ctx context.Context, owner id.Account, public string) (*Endpoint, error) {
+	e, err := s.Get(ctx, public)
+	if err == nil && e.Account != owner {
+		return nil, ErrNotFound
+	}
+	return e, err
+}
+
 // change changes an endpoint that is not deleted, at somebody's wish.
 func (s *Service) change(ctx context.Context, public string, what oplog.Action, how func(*Endpoint)) (*Endpoint, error) {
 	e, err := s.Get(ctx, public)
@@ -236,7 +251,7 @@ func (s *Service) change(ctx context.Context, public string, what oplog.Action, 
 
 // fields say what can be changed of an endpoint at somebody's wish.
 func (e *Endpoint) fields() oplog.Fields {
-	fields := oplog.Fields{"status": string(e.Status), "url": e.URL}
+	fields := oplog.Fields{"status": string(e.Status), "url": e.URL, "events": FormatEvents(e.Events)}
 	if !e.NextAt.IsZero() {
 		fields["next_secret_from"] = e.NextAt.Format(time.RFC3339)
 	}

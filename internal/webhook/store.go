@@ -21,7 +21,7 @@ COALESCE(failing_since, 0), version`
 	insertEndpoint = `INSERT INTO endpoint (account_id, id, url, events, status, secret, pace, settled, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	updateEndpoint = `UPDATE endpoint SET status = $1, secret = $2, next_secret = $3, next_at = $4, pace = $5, settled = $6,
-failing_since = $7, version = $8 WHERE account_id = $9 AND id = $10`
+failing_since = $7, version = $8, events = $9 WHERE account_id = $10 AND id = $11`
 	selectEndpoint = `SELECT ` + endpointColumns + ` FROM endpoint WHERE account_id = $1 AND id = $2`
 	lockEndpoint   = `SELECT ` + endpointColumns + ` FROM endpoint WHERE account_id = $1 AND id = $2 FOR NO KEY UPDATE`
 	selectByURL    = `SELECT ` + endpointColumns + ` FROM endpoint WHERE account_id = $1 AND url = $2 AND status = 'active' LIMIT 1`
@@ -52,8 +52,8 @@ WHERE account_id = $5 AND event_id = $6 AND endpoint_id = $7 AND owner = $8 AND 
 	handBack = `UPDATE delivery SET owner = NULL
 WHERE account_id = $1 AND event_id = $2 AND endpoint_id = $3 AND owner = $4 AND attempt = $5`
 	// It comes before updateResult and has the same guard, so that the log tells of the attempt that counted.
-	insertAttempt = `INSERT INTO delivery_attempt (account_id, event_id, endpoint_id, number, at, took, status, error, response)
-SELECT account_id, event_id, endpoint_id, attempt + 1, $6, $7, $8, $9, $10 FROM delivery
+	insertAttempt = `INSERT INTO delivery_attempt (account_id, event_id, endpoint_id, number, at, took, status, error, response, signature)
+SELECT account_id, event_id, endpoint_id, attempt + 1, $6, $7, $8, $9, $10, $11 FROM delivery
 WHERE account_id = $1 AND event_id = $2 AND endpoint_id = $3 AND owner = $4 AND attempt = $5
 ON CONFLICT (account_id, event_id, endpoint_id, number) DO NOTHING`
 
@@ -69,8 +69,16 @@ AND state = 'waiting' AND owner IS NULL LIMIT $4`
 AND state = 'waiting' AND owner IS NULL`
 
 	listDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery WHERE account_id = $1 AND event_id = $2 ORDER BY endpoint_id LIMIT $3`
-	listAttempts   = `SELECT endpoint_id, number, at, took, status, COALESCE(error, ''), response FROM delivery_attempt
+	listAttempts   = `SELECT endpoint_id, number, at, took, status, COALESCE(error, ''), response, COALESCE(signature, '') FROM delivery_attempt
 WHERE account_id = $1 AND event_id = $2 ORDER BY endpoint_id, number LIMIT $3`
+
+	// An endpoint's own, the latest first. What became of the last attempt stands beside it.
+	listHistory = `SELECT d.event_id, e.type, d.state, d.attempt, d.due_at, COALESCE(a.at, 0), COALESCE(a.status, 0), COALESCE(a.error, '')
+FROM delivery d JOIN event e ON e.account_id = d.account_id AND e.id = d.event_id
+LEFT JOIN delivery_attempt a ON a.account_id = d.account_id AND a.event_id = d.event_id AND a.endpoint_id = d.endpoint_id AND a.number = d.attempt
+WHERE d.account_id = $1 AND d.event_id < $2 AND d.event_id >= $3 AND d.endpoint_id = $4 AND ($5 = '' OR d.state = $5)
+ORDER BY d.event_id DESC LIMIT $6`
+	selectHistoryEnd = `SELECT event_id FROM delivery WHERE account_id = $1 AND event_id < $2 ORDER BY event_id DESC LIMIT 1 OFFSET $3`
 
 	// A delivery under way is left alone: it is being made.
 	redeliver = `UPDATE delivery SET state = 'waiting', due_at = $1, lane = $2
@@ -116,7 +124,7 @@ func scanEndpoint(r sqldb.Row) (*Endpoint, error) {
 // store writes everything that can change.
 func (e *Endpoint) store(ctx context.Context, tx *sqldb.Tx) {
 	tx.Queue(ctx, updateEndpoint, string(e.Status), e.secret, blob(e.nextSecret), stored(e.NextAt), int64(e.pace), e.settled,
-		stored(e.FailingSince), e.version, int64(e.Account), e.ID)
+		stored(e.FailingSince), e.version, FormatEvents(e.Events), int64(e.Account), e.ID)
 }
 
 func (e *Endpoint) insert(ctx context.Context, tx *sqldb.Tx) {
@@ -147,7 +155,7 @@ func scanRow(r sqldb.Row) (d row, err error) {
 
 func scanAttempt(r sqldb.Row) (endpoint id.ID, a Attempt, err error) {
 	var at, took, status int64
-	err = r.Scan(&endpoint, &a.Number, &at, &took, &status, &a.Error, &a.Response)
+	err = r.Scan(&endpoint, &a.Number, &at, &took, &status, &a.Error, &a.Response, &a.Signature)
 	a.At, a.Took, a.Status = moment(at), time.Duration(took)*time.Microsecond, int(status)
 	return endpoint, a, err
 }

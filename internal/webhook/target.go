@@ -102,44 +102,46 @@ const portMin = 1024
 // Check refuses a URL that shows already that nothing may be sent there. One that it lets through is checked again
 // whenever a connection is made.
 func (t Targets) Check(text string) error {
-	refuse := func(format string, args ...any) error { return invalid("url", fmt.Sprintf(format, args...)) }
+	refuse := func(code, format string, args ...any) error {
+		return invalid("url", code, fmt.Sprintf(format, args...))
+	}
 	if text == "" || len(text) > URLMax {
-		return refuse("must have 1 to %d characters", URLMax)
+		return refuse("url_length", "must have 1 to %d characters", URLMax)
 	}
 	for i := range len(text) {
 		if text[i] <= ' ' || text[i] > '~' || text[i] == '\\' {
-			return refuse("must be of printable ASCII characters without spaces and backslashes")
+			return refuse("url_wrong", "must be of printable ASCII characters without spaces and backslashes")
 		}
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return refuse("is no URL")
+		return refuse("url_wrong", "is no URL")
 	case u.Scheme != "https" && (u.Scheme != "http" || !t.Simulated):
-		return refuse("must begin with https://")
+		return refuse("url_https", "must begin with https://")
 	case u.Opaque != "" || u.Hostname() == "":
-		return refuse("must name a host")
+		return refuse("url_wrong", "must name a host")
 	case u.User != nil:
-		return refuse("must not hold a name or a password")
+		return refuse("url_wrong", "must not hold a name or a password")
 	case u.Fragment != "" || strings.Contains(text, "#"):
-		return refuse("must not have a fragment")
+		return refuse("url_wrong", "must not have a fragment")
 	case strings.HasSuffix(u.Host, ":"):
-		return refuse("must name a port behind the colon, or none")
+		return refuse("url_wrong", "must name a port behind the colon, or none")
 	}
 	if text := u.Port(); text != "" {
 		port, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || port == 0 || (port < portMin && port != 80 && port != 443) {
-			return refuse("must have port 443, 80, or one from %d on", portMin)
+			return refuse("url_port", "must have port 443, 80, or one from %d on", portMin)
 		}
 	}
 	return t.checkHost(u.Hostname(), refuse)
 }
 
-func (t Targets) checkHost(host string, refuse func(string, ...any) error) error {
+func (t Targets) checkHost(host string, refuse func(string, string, ...any) error) error {
 	if strings.HasPrefix(host, "::") || strings.Contains(host, ":") {
 		address, err := netip.ParseAddr(host)
 		if err != nil || t.Permit(address) != nil {
-			return refuse("must name a public address")
+			return refuse("url_private", "must name a public address")
 		}
 		return nil
 	}
@@ -147,13 +149,13 @@ func (t Targets) checkHost(host string, refuse func(string, ...any) error) error
 	labels := strings.Split(name, ".")
 	for _, label := range labels {
 		if label == "" || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			return refuse("must name a host in letters, digits and hyphens")
+			return refuse("url_wrong", "must name a host in letters, digits and hyphens")
 		}
 	}
 	last := labels[len(labels)-1]
 	if name == "localhost" || last == "localhost" {
 		if t.Permit(netip.AddrFrom4([4]byte{127, 0, 0, 1})) != nil {
-			return refuse("must name a public address")
+			return refuse("url_private", "must name a public address")
 		}
 		return nil
 	}
@@ -167,7 +169,7 @@ func (t Targets) checkHost(host string, refuse func(string, ...any) error) error
 	}
 	address, err := netip.ParseAddr(name) // refuses all notations but four plain decimal numbers
 	if err != nil || host != name || t.Permit(address) != nil {
-		return refuse("must name a public address in plain decimal")
+		return refuse("url_private", "must name a public address in plain decimal")
 	}
 	return nil
 }

@@ -70,6 +70,15 @@ CREATE TABLE sign_in_try (
 
 CREATE INDEX sign_in_try_since ON sign_in_try (since_at);
 
+-- When a key was used, and by which form it was made.
+ALTER TABLE api_key ADD COLUMN used_at BIGINT; -- business microseconds UTC of the last use, to the minute; NULL for never
+ALTER TABLE api_key ADD COLUMN once TEXT COLLATE "C"; -- names the form that made it, so that it makes one; NULL for keys that operators made
+
+CREATE UNIQUE INDEX api_key_once ON api_key (account_id, once) WHERE once IS NOT NULL;
+
+-- What proved an attempt to its receiver, as it was sent; NULL for attempts from before, and where nothing was sent.
+ALTER TABLE delivery_attempt ADD COLUMN signature TEXT;
+
 -- Whether a person made it by hand or a key by the API.
 ALTER TABLE charge ADD COLUMN origin TEXT NOT NULL DEFAULT 'api' CHECK (origin IN ('api', 'manual'));
 ALTER TABLE payout ADD COLUMN origin TEXT NOT NULL DEFAULT 'api' CHECK (origin IN ('api', 'manual'));
