@@ -25,6 +25,8 @@ import (
 	"github.com/ponte-pay/ponte/internal/callback"
 	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/dashboard"
+	"github.com/ponte-pay/ponte/internal/dashboard/live"
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/node"
@@ -54,6 +56,7 @@ type Server struct {
 	handler http.Handler
 	loops   []loop
 	hooks   *webhook.Service
+	live    *live.Hub
 	audits  *audit.Job
 	keys    *account.Directory
 
@@ -90,9 +93,11 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
 	toldCoins := callback.NewChain(bank.Chain.Provider, bank.Chain.secret,
 		callback.ChainReceivers{Payment: deposits.Hint, Payout: withdrawals.Hint}, s.metrics.notified)
+	s.live = live.New(event.NewFeed(core.DB))
 	sums := activity.New(core.DB, core.Clock, dashboard.Zone())
 	pages := dashboard.New(dashboard.Services{
 		DB: core.DB, Clock: core.Clock, IDs: core.IDs, Random: rand.Reader, Log: log, Users: core.Users, Accounts: core.Accounts, Charges: charges,
+		Live: s.live, OpenAPI: api.OpenAPI,
 		Payouts: payouts, Infractions: infractions, Deposits: deposits, Withdrawals: withdrawals, Hooks: hooks, Activity: sums,
 		Operator:  dashboard.OperatorServices{Ledger: core.Ledger, Router: bank.Router, Switches: core.Switches, Audits: s.audits},
 		Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
@@ -132,6 +137,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "deposit checks", every: 500 * time.Millisecond, step: deposits.CheckDue},
 		{name: "withdrawal hints", every: 20 * time.Millisecond, step: withdrawals.FollowHints},
 		{name: "withdrawal checks", every: 500 * time.Millisecond, step: withdrawals.CheckDue},
+		{name: "live", every: live.StepEvery, step: s.live.Step},
 		{name: "audits", every: time.Minute, step: s.audits.Step, wake: s.audits.Wake()},
 		{name: "activity", every: time.Second, step: sums.Step},
 		{name: "people", every: time.Minute, step: core.Users.Step},
@@ -308,6 +314,7 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), running *sync.WaitGroup) {
 	s.log.LogAttrs(ctx, slog.LevelInfo, "draining")
 	s.node.Drain()
+	s.live.Close() // streams never end by themselves
 	wait, cancel := context.WithTimeout(ctx, s.config.DrainTimeout)
 	defer cancel()
 	// The listener stays open meanwhile: who connects now is told 503, not left to guess.

@@ -297,7 +297,7 @@ func (d *Dashboard) adminInvite(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	f := newForm(v)
-	link := d.makeInvitation(v, f, user.Invitation{Account: a.ID, Role: user.Role(f.text("role", textRule{required: true}))})
+	link := d.inviteBy(v, f, user.Invitation{Account: a.ID, Role: user.Role(f.text("role", textRule{required: true}))})
 	data, err := d.accountData(v)
 	if err != nil {
 		return reply{}, err

@@ -192,8 +192,8 @@ func (d *Dashboard) adminPeople(v *visit) (reply, error) {
 	return page("admin_people", data)
 }
 
-// makeInvitation makes an invitation for whom the form names and returns its link; "" when something is wrong with the form.
-func (d *Dashboard) makeInvitation(v *visit, f *form, i user.Invitation) (link string) {
+// inviteBy makes an invitation for whom the form names and returns its link; "" when something is wrong with the form.
+func (d *Dashboard) inviteBy(v *visit, f *form, i user.Invitation) (link string) {
 	if i.Email = f.text("email", textRule{required: true, max: user.EmailMax}); f.broken() {
 		return ""
 	}
@@ -204,12 +204,15 @@ func (d *Dashboard) makeInvitation(v *visit, f *form, i user.Invitation) (link s
 		}
 		return ""
 	}
-	return d.address(v) + "/invitations/" + token
+	return d.link(v, token)
 }
+
+// link returns the address of a one-time link.
+func (d *Dashboard) link(v *visit, token string) string { return d.origin(v) + "/invitations/" + token }
 
 func (d *Dashboard) adminInviteOperator(v *visit) (reply, error) {
 	f := newForm(v)
-	link := d.makeInvitation(v, f, user.Invitation{Operator: true})
+	link := d.inviteBy(v, f, user.Invitation{Operator: true})
 	data, err := d.peopleData(v)
 	if err != nil {
 		return reply{}, err
@@ -232,7 +235,7 @@ func (d *Dashboard) adminReset(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	data.Link, data.Of = d.address(v)+"/invitations/"+token, email
+	data.Link, data.Of = d.link(v, token), email
 	return reply{page: "admin_people", data: data, secret: true}, nil
 }
 

@@ -53,6 +53,11 @@ func pageRoutes() []*route {
 		{method: post, path: "/security/totp/remove", rule: signedIn, answer: (*Dashboard).disableTOTP},
 		{method: post, path: "/security/sessions/end", rule: signedIn, answer: (*Dashboard).endSession},
 
+		// The API reference, and what happens while a page is open.
+		{method: get, path: docsPath, rule: anyone, answer: (*Dashboard).docs},
+		{method: get, path: docsPath + "/{page}", rule: anyone, answer: (*Dashboard).docs},
+		{method: get, path: acc + livePath, rule: view, answer: (*Dashboard).follow},
+
 		// An account: its money.
 		{method: get, path: acc, rule: view, answer: (*Dashboard).overview},
 		{method: get, path: acc + "/charges", rule: view, resource: account.ResourceCharges, answer: (*Dashboard).listCharges},

@@ -28,6 +28,7 @@ type visit struct {
 	role    user.Role        // there
 	locale  locale
 	theme   theme
+	since   string // what happens after the page was begun; an event's identifier
 }
 
 // theme is how light a page is.
@@ -42,7 +43,7 @@ const (
 var themes = []theme{themeAuto, themeLight, themeDark}
 
 func (d *Dashboard) visit(w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{Request: r, w: w, scope: httpkit.ScopeOf(r), locale: localePT, theme: themeAuto}
+	v := &visit{Request: r, w: w, scope: httpkit.ScopeOf(r), locale: localePT, theme: themeAuto, since: d.sinceNow()}
 	for _, l := range locales {
 		if v.preference(localeCookie) == string(l) {
 			v.locale = l
@@ -146,6 +147,7 @@ type reply struct {
 	secret bool   // shows a secret once: it is neither compressed nor kept
 	to     string // a path of ours to go to instead
 	header http.Header
+	live   func()                // writes the answer itself, for as long as it takes
 	stream func(io.Writer) error // writes a file instead of a page, under header
 }
 
@@ -160,6 +162,10 @@ const gzipMin = 1400
 
 // write sends a reply. It fails, with nothing written, when the page cannot be built.
 func (d *Dashboard) write(v *visit, r reply) error {
+	if r.live != nil {
+		r.live()
+		return nil
+	}
 	h := v.w.Header()
 	h.Set("Cache-Control", "no-store") // money and names; the next who sits down here must not see them
 	if r.to != "" {

@@ -339,12 +339,12 @@ func (s *Service) Invitations(ctx context.Context, account id.Account) ([]Invita
 	return sqldb.All(ctx, s.DB, scanInvitation, listInvitations, int64(account), s.Clock.Real().UnixMicro(), openMax)
 }
 
-// Withdraw makes an invitation into an account useless.
+// Withdraw makes an invitation into an account useless. It fails with [ErrLink] when the account has no such one.
 func (s *Service) Withdraw(ctx context.Context, account id.Account, invitation id.ID) error {
 	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: oplog.InvitationWithdraw, Account: account, Subject: invitation.String()})
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		entry.Write(ctx, tx)
-		tx.Queue(ctx, withdrawInvitation, int64(account), invitation)
+		tx.Guard(ctx, ErrLink, withdrawInvitation, int64(account), invitation)
 		return nil
 	})
 }

@@ -460,7 +460,7 @@ func TestTeam(t *testing.T) {
 		w.must(err)
 		open, err := w.Invitations(t.Context(), w.account)
 		w.must(err)
-		w.must(w.Withdraw(t.Context(), w.account+1, open[0].ID))
+		w.want(w.Withdraw(t.Context(), w.account+1, open[0].ID), ErrLink)
 		_, _, err = w.Invitation(t.Context(), link)
 		w.must(err)
 		w.must(w.Withdraw(t.Context(), w.account, open[0].ID))
