@@ -287,7 +287,7 @@ func TestTeam(t *testing.T) {
 	withdraw := find(t, regexp.MustCompile(`action="(/[^"]+/withdraw)"`), list)
 	x.hides(t, other, nil)
 	moved := strings.Replace(withdraw, x.path, other.path, 1)
-	other.owner.Post(t, moved, nil).Want(t, http.StatusSeeOther) // of nothing
+	other.owner.Post(t, moved, nil).Want(t, http.StatusNotFound)
 	x.owner.Get(t, x.path+"/team").Want(t, http.StatusOK, "caio@example.com")
 	x.owner.Post(t, withdraw, nil).Want(t, http.StatusSeeOther)
 	x.owner.Get(t, x.path+"/team").Want(t, http.StatusOK, "O convite foi cancelado").Lacks(t, "caio@example.com")
