@@ -261,7 +261,7 @@ func (s *Service) RevokeKey(ctx context.Context, prefix string) error {
 
 // RevokeKeyOf is [Service.RevokeKey] for the people of an account, for whom the keys of others do not exist.
 func (s *Service) RevokeKeyOf(ctx context.Context, account id.Account, prefix string) error {
-	err := error(sqldb.ErrNoRows)
+	err := sqldb.ErrNoRows
 	if isPrefix(prefix) {
 		_, err = sqldb.One(ctx, s.db, sqldb.Scalar[string], selectOwnKeySQL, prefix, account)
 	}

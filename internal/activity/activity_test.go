@@ -123,9 +123,12 @@ func TestLargeAccount(t *testing.T) {
 		var running sync.WaitGroup
 		for range 3 {
 			running.Go(func() {
-				for more := true; more; {
-					if more, err = w.Step(t.Context()); err != nil {
+				for {
+					more, err := w.Step(t.Context())
+					if err != nil {
 						t.Error(err)
+					}
+					if err != nil || !more {
 						return
 					}
 				}

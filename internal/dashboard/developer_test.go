@@ -1,18 +1,20 @@
 package dashboard_test
 
 import (
-	"fmt"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	client "github.com/ponte-pay/ponte/client/webhook"
+	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
 	"github.com/ponte-pay/ponte/internal/user"
@@ -173,7 +175,7 @@ func TestWebhooksByHand(t *testing.T) {
 	h, body, before = r.last(t, s)
 	wantSigned(t, h, body, atOnce)
 
-	x.strangeHooks(t, other, []string{
+	x.hides(t, other, []string{
 		"GET /webhooks/" + hook, "POST /webhooks/" + hook + "/events", "POST /webhooks/" + hook + "/enable", "POST /webhooks/" + hook + "/disable",
 		"POST /webhooks/" + hook + "/rotate", "POST /webhooks/" + hook + "/test", "POST /webhooks/" + hook + "/delete",
 		"GET /events/" + paid, "GET /events/" + paid + "/deliveries/" + hook, "POST /events/" + paid + "/redeliver",
@@ -201,8 +203,8 @@ func TestWebhooksByHand(t *testing.T) {
 	}
 }
 
-// strangeHooks asks for an account's things in the account of another, and from there: nothing is there.
-func (x *shop) strangeHooks(t *testing.T, other *shop, routes []string) {
+// hides asks for an account's things in the account of another, and from there: nothing is there.
+func (x *shop) hides(t *testing.T, other *shop, routes []string) {
 	t.Helper()
 	form := with(other.form(t, "/keys"), "after", "0s", "scope", "all", "role", "viewer", "proof", testkit.PasswordOfAll)
 	for _, r := range routes {
@@ -237,8 +239,6 @@ func TestKeysByHand(t *testing.T) {
 	for _, path := range []string{"/v1/balance", "/v1/charges", "/v1/payouts", "/v1/med", "/v1/transactions"} {
 		s.Get(t, key, path).Want(t, http.StatusOK)
 	}
-	s.Step(t)
-	x.owner.Get(t, x.path+"/keys").Want(t, http.StatusOK, "Último uso", "nunca") // the other one
 
 	// With an app the password is not enough.
 	x.owner.AddTOTP(t, s)
@@ -249,7 +249,7 @@ func TestKeysByHand(t *testing.T) {
 	viewer := s.Person(t, "ver@example.com", x.account.ID, user.Viewer)
 	viewer.Get(t, x.path+"/keys").Want(t, http.StatusOK, prefix).Lacks(t, "Revogar", "Criar chave")
 
-	x.strangeHooks(t, other, []string{"POST /keys/" + prefix[3:] + "/revoke"})
+	x.hides(t, other, []string{"POST /keys/" + prefix[3:] + "/revoke"})
 	s.Get(t, key, "/v1/balance").Want(t, http.StatusOK)
 	x.owner.Post(t, x.path+"/keys/"+key+"/revoke", nil).Want(t, http.StatusNotFound) // a whole key names none
 	x.owner.Post(t, x.path+"/keys/"+prefix[3:]+"/revoke", nil).Want(t, http.StatusSeeOther)
@@ -285,9 +285,9 @@ func TestTeam(t *testing.T) {
 	invite("caio@example.com", "developer").Want(t, http.StatusOK)
 	list := x.owner.Get(t, x.path+"/team").Want(t, http.StatusOK, "caio@example.com", "Convites em aberto")
 	withdraw := find(t, regexp.MustCompile(`action="(/[^"]+/withdraw)"`), list)
-	x.strangeHooks(t, other, nil)
+	x.hides(t, other, nil)
 	moved := strings.Replace(withdraw, x.path, other.path, 1)
-	other.owner.Post(t, moved, nil).Want(t, http.StatusSeeOther) // of nothing
+	other.owner.Post(t, moved, nil).Want(t, http.StatusNotFound)
 	x.owner.Get(t, x.path+"/team").Want(t, http.StatusOK, "caio@example.com")
 	x.owner.Post(t, withdraw, nil).Want(t, http.StatusSeeOther)
 	x.owner.Get(t, x.path+"/team").Want(t, http.StatusOK, "O convite foi cancelado").Lacks(t, "caio@example.com")
@@ -310,7 +310,7 @@ func TestTeam(t *testing.T) {
 	role(self, "viewer").Want(t, http.StatusUnprocessableEntity, "precisa de um proprietário")
 	x.owner.Post(t, x.path+self+"/remove", nil).Want(t, http.StatusUnprocessableEntity, "precisa de um proprietário")
 	x.owner.Post(t, x.path+her+"/role", with(x.form(t, her), "role", "owner", "proof", "guess")).Want(t, http.StatusUnprocessableEntity, `aria-describedby="e-proof"`)
-	x.strangeHooks(t, other, []string{"GET " + her, "POST " + her + "/role", "POST " + her + "/remove"})
+	x.hides(t, other, []string{"GET " + her, "POST " + her + "/role", "POST " + her + "/remove"})
 	role(her, "owner").Want(t, http.StatusSeeOther)
 	bia.Get(t, x.path+self).Want(t, http.StatusOK) // an owner now
 
@@ -327,7 +327,7 @@ func TestTeam(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			left <- fmt.Sprint(got.Status)
+			left <- strconv.Itoa(got.Status)
 		})
 	}
 	running.Wait()
@@ -336,4 +336,21 @@ func TestTeam(t *testing.T) {
 	if err != nil || len(members) != 1 || members[0].Role != user.Owner {
 		t.Errorf("members %+v, %v: %s %s", members, err, <-left, <-left)
 	}
+}
+
+// A session whose password was given long ago is not shown the secret of a new app.
+func TestOldSessionSeesNoSecret(t *testing.T) {
+	t.Parallel()
+	s := testkit.Start(t, sqltest.SQLite(t))
+	x := newShop(t, s, "Padaria")
+	x.owner.Get(t, "/security/totp").Want(t, http.StatusOK, "data:image/png")
+	err := s.Core.DB.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE session SET created_at = created_at - $1`, (20 * time.Minute).Microseconds())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.owner.Get(t, "/security/totp").Want(t, http.StatusOK, "Entrar de novo").Lacks(t, "data:image/png")
+	x.owner.Post(t, "/security/totp", url.Values{"code": {"000000"}}).Want(t, http.StatusSeeOther)
 }

@@ -63,7 +63,7 @@ func newEventRow(v *visit, e event.Event) eventRow {
 }
 
 // resourcePages are where things are shown, by the prefixes of their identifiers.
-var resourcePages = map[id.Prefix]string{
+var resourcePages = map[id.Prefix]string{ //nolint:exhaustive // the others have no events, or no pages
 	id.Charge: "charges", id.Payout: "payouts", id.CryptoCharge: "deposits", id.CryptoPayout: "withdrawals",
 }
 

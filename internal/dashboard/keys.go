@@ -81,13 +81,11 @@ func (d *Dashboard) prove(v *visit, f *form) error {
 		return nil
 	}
 	err = d.Users.Prove(v.Context(), v.who.Person, proof, key)
-	switch fault.As(err).Kind {
-	case fault.Unauthenticated, fault.Invalid, fault.RateLimited:
+	if kind := fault.As(err).Kind; kind == fault.Unauthenticated || kind == fault.Invalid || kind == fault.RateLimited {
 		f.Errors["proof"] = v.explain(err)
 		return nil
-	default:
-		return err
 	}
+	return err
 }
 
 func (d *Dashboard) revokeKey(v *visit) (reply, error) {

@@ -67,6 +67,7 @@ type totpData struct {
 	Secret   string   // to type
 	Recovery []string // shown once, after it is on
 	Required bool     // an operator has to have one
+	Old      bool     // the password was given too long ago
 }
 
 func (d *Dashboard) totpData(v *visit) (totpData, error) {
@@ -81,6 +82,9 @@ func (d *Dashboard) totpData(v *visit) (totpData, error) {
 }
 
 func (d *Dashboard) showTOTP(v *visit) (reply, error) {
+	if !d.Users.IsFresh(*v.who) && !v.who.Person.HasTOTP {
+		return page("totp", totpData{Old: true, Required: v.who.Person.Operator})
+	}
 	data, err := d.totpData(v)
 	if errors.Is(err, user.ErrHasTOTP) {
 		return goTo(securityPath)
@@ -94,6 +98,9 @@ func (d *Dashboard) enableTOTP(v *visit) (reply, error) {
 	f.values["code"] = ""
 	if !f.broken() {
 		codes, err := d.Users.EnableTOTP(v.Context(), *v.who, code)
+		if errors.Is(err, user.ErrOld) {
+			return goTo(totpPath)
+		}
 		if err == nil {
 			v.who.Person.HasTOTP = true
 			return reply{page: "totp", data: totpData{Recovery: codes}, secret: true}, nil

@@ -93,9 +93,16 @@ func (s *Service) PrepareTOTP(ctx context.Context, p Person) ([]byte, error) {
 	})
 }
 
+// IsFresh reports whether the password was given just now. Only then may a person see the secret of a new app and set it up:
+// a cookie that was stolen must not be enough to get what payouts are confirmed with.
+func (s *Service) IsFresh(v Visitor) bool { return s.Clock.Real().Sub(v.Session.CreatedAt) < freshTime }
+
 // EnableTOTP turns the second factor on, once a code proves that the app has the secret, and returns recovery codes, which
-// are never shown again. The session has given its second factor with that; the person's others end.
+// are never shown again. The session, which has to be fresh, has given its second factor with that; the person's others end.
 func (s *Service) EnableTOTP(ctx context.Context, v Visitor, code string) ([]string, error) {
+	if !s.IsFresh(v) {
+		return nil, ErrOld
+	}
 	if err := s.count(ctx, map[string]int64{codeSource(v.Person.ID): codeTries}); err != nil {
 		return nil, err
 	}

@@ -133,6 +133,7 @@ const (
 	SessionTime    = 12 * time.Hour   // of any session
 	halfTime       = 10 * time.Minute // to give the second factor
 	seenEvery      = time.Minute      // how exactly it is known when a session was used
+	freshTime      = 15 * time.Minute // of a session that may set up an authenticator app
 )
 
 // Limits of what people write.
@@ -162,6 +163,7 @@ var (
 	ErrLastOwner = fault.New(fault.Conflict, "last_owner", "an account needs an owner; make somebody else one first")
 	ErrNoTOTP    = fault.New(fault.Forbidden, "totp_missing", "set up an authenticator app first")
 	ErrHasTOTP   = fault.New(fault.Conflict, "totp_exists", "there is an authenticator app already; remove it first")
+	ErrOld       = fault.New(fault.Forbidden, "session_old", "sign in again first: the app is what payouts are confirmed with")
 	ErrBusy      = fault.New(fault.Unavailable, "sign_in_busy", "too many people are signing in; try again in a moment")
 	ErrWrongUser = fault.New(fault.Forbidden, "link_of_another", "the link is for another e-mail; sign in with that one")
 	ErrMember    = fault.New(fault.Conflict, "member_exists", "this person is in the account already: change their role there")

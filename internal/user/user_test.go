@@ -572,3 +572,20 @@ func TestInviteAgain(t *testing.T) {
 		w.want(err, ErrMember)
 	})
 }
+
+// Only who has given the password just now sets up an app: who has stolen a cookie does not know it.
+func TestOldSessionsSetUpNoApp(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		ana := w.person("ana@example.com", Owner)
+		_, v := w.signIn(ana.Email)
+		secret, err := w.PrepareTOTP(t.Context(), v.Person)
+		w.must(err)
+		*w.now = w.now.Add(freshTime)
+		_, err = w.EnableTOTP(t.Context(), v, totp.Code(secret, totp.Step(*w.now)))
+		w.want(err, ErrOld)
+		_, v = w.signIn(ana.Email)
+		_, err = w.EnableTOTP(t.Context(), v, totp.Code(secret, totp.Step(*w.now)))
+		w.must(err)
+	})
+}
