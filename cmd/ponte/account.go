@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/app"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/report"
 )
 
@@ -186,26 +185,17 @@ func settingLines(s account.Settings) []string {
 type accountSet struct {
 	Account  string   `arg:"" help:"acc_..."`
 	Settings []string `arg:"" name:"key=value" help:"What to change."`
+	Reason   string   `help:"Why; it is kept."`
 }
 
 func (c *accountSet) Run(e *env) error {
 	return e.withAccount(c.Account, func(core *app.Core, a account.Account) error {
-		changed, err := core.Accounts.Set(e.ctx, a.ID, c.Settings)
+		changed, err := core.Accounts.Change(e.ctx, a.ID, c.Settings, c.Reason)
 		if err != nil {
 			return err
 		}
 		return e.print(newAccountJSON(changed), settingLines(changed.Settings)...)
 	})
-}
-
-// reasonCharsMax bounds what operators write.
-const reasonCharsMax = 500
-
-func checkReason(reason string) error {
-	if strings.TrimSpace(reason) == "" || len([]rune(reason)) > reasonCharsMax || strings.ContainsFunc(reason, unicode.IsControl) {
-		return fmt.Errorf("--reason: say why, in one line of at most %d characters", reasonCharsMax)
-	}
-	return nil
 }
 
 type accountAdjust struct {
@@ -224,7 +214,7 @@ func (c *accountAdjust) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := checkReason(c.Reason); err != nil {
+	if err := oplog.CheckReason(c.Reason); err != nil {
 		return err
 	}
 	return e.withAccount(c.Account, func(core *app.Core, a account.Account) error {
@@ -273,7 +263,7 @@ func (c *accountHold) Run(e *env) error {
 	if amount.Units < 0 {
 		return errors.New("--amount: a hold is above zero; see ponte account release")
 	}
-	if err := checkReason(c.Reason); err != nil {
+	if err := oplog.CheckReason(c.Reason); err != nil {
 		return err
 	}
 	return e.withAccount(c.Account, func(core *app.Core, a account.Account) error {

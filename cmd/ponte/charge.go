@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/ponte-pay/ponte/internal/app"
@@ -113,18 +114,20 @@ type chargeDismiss struct {
 }
 
 func (c *chargeDismiss) Run(e *env) error {
+	return e.dismiss("end_to_end_id", c.Payment, c.Reason, (*app.Core).DismissUnmatched)
+}
+
+// dismiss notes why nothing more is to be done about something; field is how --json calls its name.
+func (e *env) dismiss(field, name, reason string, how func(core *app.Core, ctx context.Context, name, reason string) error) error {
 	core, err := e.open()
 	if err != nil {
 		return err
 	}
 	defer core.Close()
-	if err := core.DismissUnmatched(e.ctx, c.Payment, c.Reason); err != nil {
+	if err := how(core, e.ctx, name, reason); err != nil {
 		return err
 	}
-	return e.print(struct {
-		Payment string `json:"end_to_end_id"`
-		Reason  string `json:"reason"`
-	}{c.Payment, c.Reason}, c.Payment+" needs nothing more")
+	return e.print(map[string]string{field: name, "reason": reason}, name+" needs nothing more")
 }
 
 type chargeCancel struct {

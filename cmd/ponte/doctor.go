@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,8 +72,19 @@ func (c *doctorCommand) Run(e *env) error {
 		if err != nil {
 			add("acquirers", "", err)
 		}
+		off, err := core.Switches.List(e.ctx)
+		if err != nil {
+			add("switches", "", err)
+		}
 		for _, h := range health {
-			add("acquirer "+h.Name, "answers", h.Err)
+			answers := "answers"
+			if o, is := off[h.Name]; is {
+				answers += fmt.Sprintf("; switched off since %s by %s: %s", timestamp(o.Since), o.Who, o.Reason)
+			}
+			add("acquirer "+h.Name, answers, h.Err)
+		}
+		if len(health) > 0 && !slices.ContainsFunc(health, func(h app.Health) bool { _, is := off[h.Name]; return !is }) {
+			add("switches", "", errors.New("every acquirer is switched off: see ponte acquirer on"))
 		}
 		for _, h := range app.CheckCrypto(e.ctx, core, e.store, serve) {
 			add(h.Name, "answers", h.Err)
@@ -94,7 +107,7 @@ func (c *doctorCommand) Run(e *env) error {
 		add("crypto payouts", "no money is in doubt", err)
 		unmatchedCoins, err := core.CountUnmatchedDeposits(e.ctx)
 		if err == nil && unmatchedCoins > 0 {
-			err = fmt.Errorf("%d payments belong to no crypto charge: see table unmatched_deposit", unmatchedCoins)
+			err = fmt.Errorf("%d payments belong to no crypto charge: see /admin/unmatched in the dashboard", unmatchedCoins)
 		}
 		add("crypto payments", "all belong to a crypto charge", err)
 		stuck, err := core.CountStuckDeposits(e.ctx)
@@ -129,7 +142,7 @@ func (c *doctorCommand) Run(e *env) error {
 func checkInfractions(e *env, core *app.Core, add func(check, detail string, err error)) {
 	concern, err := core.CountConcerns(e.ctx)
 	if err == nil && concern.Unmatched > 0 {
-		err = fmt.Errorf("%d are about no payment of a charge: see table unmatched_infraction", concern.Unmatched)
+		err = fmt.Errorf("%d are about no payment of a charge: see ponte infraction unmatched", concern.Unmatched)
 	}
 	add("infractions", "all are about payments of charges", err)
 	if err != nil && concern.Unmatched == 0 {

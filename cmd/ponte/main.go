@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"os/user"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/app"
 	"github.com/ponte-pay/ponte/internal/config"
+	"github.com/ponte-pay/ponte/internal/oplog"
 )
 
 // Exit statuses.
@@ -35,12 +38,17 @@ type commands struct {
 	Account   accountCommands  `cmd:"" help:"Accounts, their settings and their money."`
 	Charge    chargeCommands   `cmd:"" help:"Pix charges."`
 	Payout    payoutCommands   `cmd:"" help:"Pix payouts."`
+
+	Infraction infractionCommands `cmd:"" help:"Infractions (MED)."`
+	Acquirer   acquirerCommands   `cmd:"" help:"Acquirers, switched on and off."`
+
 	Key       keyCommands      `cmd:"" help:"API keys."`
 	Endpoint  endpointCommands `cmd:"" help:"Where events are sent."`
 	Event     eventCommands    `cmd:"" help:"What happened, and who was told."`
 	Listen    listenCommand    `cmd:"" help:"Forward an account's events to a local URL, signed."`
 	User      userCommands     `cmd:"" help:"People who use the dashboard."`
 	IP        ipCommands       `cmd:"" name:"ip" help:"Addresses that are blocked for good."`
+	Log       logCommand       `cmd:"" help:"What operators did, the latest first."`
 	Audit     auditCommand     `cmd:"" help:"Add both ledgers up again and say what does not fit."`
 	Statement statementCommand `cmd:"" help:"Every movement of an account with its running balance."`
 	Doctor    doctorCommand    `cmd:"" help:"Check what the service needs to run."`
@@ -101,6 +109,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		complain(stderr, fmt.Errorf("%w; see ponte --help", err))
 		return exitUsage
 	}
+	ctx = oplog.As(ctx, oplog.Actor{Kind: oplog.Command, Name: osUser()})
 	err = command.Run(&env{ctx: ctx, store: c.Store, json: c.JSON, stdout: stdout, stderr: stderr})
 	switch {
 	case errors.Is(err, errSilent):
@@ -110,6 +119,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	return 0
+}
+
+// osUser returns who runs the command, for the operator log.
+func osUser() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid()) // a machine without a list of users
 }
 
 func complain(w io.Writer, err error) { fmt.Fprintln(w, "ponte: "+oneLine(err)) }

@@ -13,6 +13,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 )
 
 // Account is a merchant: the owner of keys, balances and everything that is created with them.
@@ -193,6 +194,20 @@ func (s *Settings) apply(assignments []string) error {
 		}
 	}
 	return nil
+}
+
+// named returns the settings that assignments name, as they are.
+func (s *Settings) named(assignments []string) oplog.Fields {
+	fields := oplog.Fields{}
+	for _, a := range assignments {
+		key, _, _ := strings.Cut(a, "=")
+		for _, row := range settings {
+			if row.key == key {
+				fields[key] = row.print(s)
+			}
+		}
+	}
+	return fields
 }
 
 // choice is a setting that is one of a few words.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -73,7 +74,9 @@ func (s *Service) Block(ctx context.Context, cidr string) (netip.Prefix, error) 
 		return netip.Prefix{}, wrap(err)
 	}
 	now := s.now()
+	entry := oplog.Begin(ctx, s.ids, oplog.Entry{Action: oplog.IPBlock, Subject: network.String(), After: oplog.Fields{"state": "blocked"}})
 	return network, wrap(s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		entry.Write(ctx, tx)
 		// Counted afterwards, so that a second run does not refuse what the first one stored.
 		n, err := insertBlock(ctx, tx, network, now)
 		if err == nil && n > NetworksMax {
@@ -91,12 +94,16 @@ func (s *Service) Unblock(ctx context.Context, cidr string) (netip.Prefix, error
 		return netip.Prefix{}, wrap(err)
 	}
 	deleted := false
+	entry := oplog.Begin(ctx, s.ids, oplog.Entry{Action: oplog.IPUnblock, Subject: network.String(), Before: oplog.Fields{"state": "blocked"}})
 	return network, wrap(s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		found, err := deleteBlock(ctx, tx, network)
 		// Also when an earlier run found it: whether that one was committed or not, it is gone.
 		deleted = deleted || found
 		if err == nil && !deleted {
 			err = refuse(fault.NotFound, "%s is not blocked", network)
+		}
+		if err == nil {
+			entry.Write(ctx, tx)
 		}
 		return err
 	}))

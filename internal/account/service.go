@@ -11,6 +11,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -20,11 +21,12 @@ type Service struct {
 	db     *sqldb.DB
 	clock  *clock.Clock
 	random io.Reader
+	ids    *id.Generator // of entries of the operator log
 }
 
 // New returns a service on db. Account numbers and keys are drawn from random, which may be read by many at once.
 func New(db *sqldb.DB, c *clock.Clock, random io.Reader) *Service {
-	return &Service{db: db, clock: c, random: random}
+	return &Service{db: db, clock: c, random: random, ids: id.NewGenerator(c.Now, random)}
 }
 
 const (
@@ -51,7 +53,14 @@ func (s *Service) Create(ctx context.Context, p Params) (Account, string, error)
 		now := s.now()
 		a = Account{ID: id.NewAccount(s.random), Name: p.Name, Document: p.Document, CreatedAt: now, Settings: Defaults()}
 		k = newKey(s.random, a.ID, AllScopes, now)
-		return s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error { return create(ctx, tx, a, k) })
+		entry := oplog.Begin(ctx, s.ids, oplog.Entry{
+			Action: oplog.AccountCreate, Account: a.ID, Subject: a.ID.String(),
+			After: oplog.Fields{"name": a.Name, "document": a.Document, "key": k.Prefix},
+		})
+		return s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+			entry.Write(ctx, tx)
+			return create(ctx, tx, a, k)
+		})
 	})
 	if err != nil {
 		return Account{}, "", wrap(err)
@@ -96,19 +105,33 @@ func (s *Service) List(ctx context.Context, after id.Account, limit int) ([]Acco
 	return list, wrap(err)
 }
 
-// Set changes settings, each written KEY=VALUE: all of them or, when one is refused, none. It returns the account as it
-// then stands. Two that run at once both count.
+// Set is [Service.Change] without a reason.
 func (s *Service) Set(ctx context.Context, account id.Account, assignments []string) (Account, error) {
+	return s.Change(ctx, account, assignments, "")
+}
+
+// Change changes settings, each written KEY=VALUE: all of them or, when one is refused, none. It returns the account as it
+// then stands. Two that run at once both count. The reason is kept in the operator log; "" means that none was told.
+func (s *Service) Change(ctx context.Context, account id.Account, assignments []string, reason string) (Account, error) {
+	if reason != "" {
+		if err := oplog.CheckReason(reason); err != nil {
+			return Account{}, wrap(err)
+		}
+	}
 	var a Account
+	entry := oplog.Begin(ctx, s.ids, oplog.Entry{Action: oplog.AccountSet, Account: account, Subject: account.String(), Reason: reason})
 	err := s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		var err error
 		// Locked, because all settings are written back and not only those that change.
 		if a, err = lockAccount(ctx, tx, account); err != nil {
 			return err
 		}
+		entry.Before = a.Settings.named(assignments)
 		if err := a.Settings.apply(assignments); err != nil {
 			return err
 		}
+		entry.After = a.Settings.named(assignments)
+		entry.Write(ctx, tx)
 		return updateSettings(ctx, tx, a)
 	})
 	if err != nil {
@@ -146,6 +169,9 @@ func (s *Service) createKey(ctx context.Context, account id.Account, scopes Scop
 	err := draw(func() error {
 		k = newKey(s.random, account, scopes, s.now())
 		k.once = once
+		entry := oplog.Begin(ctx, s.ids, oplog.Entry{
+			Action: oplog.KeyCreate, Account: account, Subject: k.Prefix, After: oplog.Fields{"scopes": scopes.String()},
+		})
 		return s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 			// Locked, so that two that count at once do not both find room, nor one form make two.
 			if _, err := lockAccount(ctx, tx, account); err != nil {
@@ -157,6 +183,7 @@ func (s *Service) createKey(ctx context.Context, account id.Account, scopes Scop
 			if err := permitKey(ctx, tx, account, once); err != nil {
 				return err
 			}
+			entry.Write(ctx, tx)
 			return createKey(ctx, tx, k)
 		})
 	})
@@ -219,8 +246,16 @@ func (s *Service) RevokeKey(ctx context.Context, prefix string) error {
 		return wrap(refuse(fault.Invalid, "a key is named by the 8 hex digits after bp_, such as 1a2b3c4d"))
 	}
 	now := s.now()
+	entry := oplog.Begin(ctx, s.ids, oplog.Entry{
+		Action: oplog.KeyRevoke, Subject: prefix, Before: oplog.Fields{"state": "works"}, After: oplog.Fields{"state": "revoked"},
+	})
 	return wrap(s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-		return revokeKey(ctx, tx, prefix, now)
+		revoked, err := revokeKey(ctx, tx, prefix, now)
+		if revoked != 0 { // one that had ended before was not ended again
+			entry.Account = revoked
+			entry.Write(ctx, tx)
+		}
+		return err
 	}))
 }
 

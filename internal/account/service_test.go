@@ -81,6 +81,7 @@ func TestCreateDrawsAgain(t *testing.T) {
 			account(2), key(1), // prefix taken
 			account(3), key(3))
 		s := New(db, c, random)
+		s.ids = id.NewGenerator(c.Now, rand.Reader) // the log draws apart
 		first, _, err := s.Create(ctx, Params{Name: "first"})
 		if err != nil {
 			t.Fatal(err)

@@ -37,6 +37,9 @@ WHERE id = $1`
 	selectAccountSQL  = `SELECT ` + accountColumns + ` FROM account WHERE id = $1`
 	lockAccountSQL    = selectAccountSQL + ` FOR NO KEY UPDATE`
 	selectAccountsSQL = `SELECT ` + accountColumns + ` FROM account WHERE id > $1 ORDER BY id LIMIT $2`
+	selectLatestSQL   = `SELECT ` + accountColumns + ` FROM account WHERE (account.created_at, account.id) < ($1, $2)
+ORDER BY account.created_at DESC, account.id DESC LIMIT $3`
+	countAccountsSQL = `SELECT COUNT(*) FROM account`
 )
 
 // Statements on the reference table api_key.
@@ -49,7 +52,7 @@ ON CONFLICT (prefix) DO NOTHING`
 	selectOwnKeySQL  = `SELECT prefix FROM api_key WHERE prefix = $1 AND account_id = $2`
 	selectOnceSQL    = `SELECT prefix FROM api_key WHERE account_id = $1 AND once = $2 LIMIT 1`
 	countKeysSQL     = `SELECT COUNT(*) FROM api_key WHERE account_id = $1 AND revoked_at IS NULL`
-	revokeKeySQL     = `UPDATE api_key SET revoked_at = $2 WHERE prefix = $1 AND revoked_at IS NULL`
+	revokeKeySQL     = `UPDATE api_key SET revoked_at = $2 WHERE prefix = $1 AND revoked_at IS NULL RETURNING account_id`
 
 	// Never earlier than another node has written.
 	updateUseSQL = `UPDATE api_key SET used_at = $2 WHERE prefix = $1 AND (used_at IS NULL OR used_at < $2)`
@@ -222,17 +225,17 @@ func hasKey(ctx context.Context, tx *sqldb.Tx, k freshKey) (bool, error) {
 	return err == nil, err
 }
 
-// revokeKey ends a key, unless it has ended before.
-func revokeKey(ctx context.Context, tx *sqldb.Tx, prefix string, now time.Time) error {
-	n, err := tx.Exec(ctx, revokeKeySQL, prefix, now.UnixMicro())
-	if err != nil || n == 1 {
-		return err
+// revokeKey ends a key and returns whose it was, or 0 when it had ended before.
+func revokeKey(ctx context.Context, tx *sqldb.Tx, prefix string, now time.Time) (id.Account, error) {
+	ended, err := sqldb.All(ctx, tx, sqldb.Scalar[id.Account], revokeKeySQL, prefix, now.UnixMicro())
+	if err != nil || len(ended) == 1 {
+		return append(ended, 0)[0], err
 	}
 	_, err = sqldb.One(ctx, tx, sqldb.Scalar[string], selectPrefixSQL, prefix)
 	if errors.Is(err, sqldb.ErrNoRows) {
 		err = refuse(fault.NotFound, "no key %s", prefix)
 	}
-	return err
+	return 0, err
 }
 
 func listKeys(ctx context.Context, q sqldb.Querier, account id.Account, limit int) ([]Key, error) {

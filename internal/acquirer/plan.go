@@ -33,16 +33,21 @@ func (r *Router) PlanPayout() *Plan {
 			payers = append(payers, rt)
 		}
 	}
-	return &Plan{router: r, left: r.order(usePayout, payers)}
+	on, off := split(payers)
+	return &Plan{router: r, left: r.order(usePayout, on), passed: passed(off)}
 }
 
 // Plan is the acquirers that are left for one payout. It is for one goroutine.
 type Plan struct {
 	router *Router
 	left   []*route
+	passed []Attempt
 	turn   *Turn // the last one; nil for none
 	turns  int
 }
+
+// Passed returns the acquirers that were passed over so far, and why.
+func (p *Plan) Passed() []Attempt { return p.passed }
 
 // Next returns the next acquirer to be asked. The turn before it is over, used or not.
 func (p *Plan) Next() (*Turn, bool) {
@@ -52,6 +57,7 @@ func (p *Plan) Next() (*Turn, bool) {
 		p.left = p.left[1:]
 		ticket, why, ok := rt.breaker.enter(p.router.clock.Now())
 		if !ok {
+			p.passed = append(p.passed, Attempt{Acquirer: rt.name, Reason: why, Outcome: Skipped})
 			continue
 		}
 		if why == "" {
@@ -104,12 +110,16 @@ func (t *Turn) Send(ctx context.Context, n NewPayout) (Payout, error) {
 	defer func() { t.end(v) }()
 	limited, cancel := context.WithTimeout(ctx, t.router.limits.try)
 	defer cancel()
+	began := t.router.clock.Real()
 	payout, err := t.route.payer.SendPayout(limited, n)
+	told := Attempt{Acquirer: t.Acquirer, Reason: t.Reason, Outcome: Accepted, Took: t.router.clock.RealSince(began)}
+	defer func() { t.router.recent.add(usePayout, n.ID, t.router.clock.Now(), told) }()
 	if err == nil {
 		v = worked
 		return payout, nil
 	}
 	e := As(err)
+	told.Outcome, told.Err = e.Outcome, e
 	v = t.router.verdict(ctx, t.route, e)
 	return Payout{}, e
 }

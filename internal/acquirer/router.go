@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
@@ -30,6 +31,7 @@ type Router struct {
 	limits limits
 	routes []*route // by priority, then as given
 	lost   lostCharges
+	recent decisions
 
 	mu sync.Mutex // for the credit of every route
 }
@@ -44,6 +46,7 @@ type route struct {
 	payer   Payer     // the acquirer, nil when it does not pay out
 	credit  [uses]int // for each use, how much it is owed its turn among those of one priority
 	breaker breaker
+	off     atomic.Pointer[Off] // nil while it is asked
 
 	mu        sync.Mutex
 	lastError *Error
@@ -120,6 +123,7 @@ const (
 	ReasonOpen       Reason = "failed before"                      // passed over
 	ReasonTrialBusy  Reason = "a trial is under way"               // passed over
 	ReasonNoTime     Reason = "no time was left"                   // passed over
+	ReasonOff        Reason = "switched off by an operator"        // passed over
 )
 
 // CreateCharge makes a charge at the first acquirer that takes it. The txid must be new: what an acquirer was asked for
@@ -132,7 +136,10 @@ func (r *Router) CreateCharge(ctx context.Context, n NewCharge) (Created, error)
 	ctx, cancel := context.WithTimeout(ctx, r.limits.creation)
 	defer cancel()
 	c := creation{router: r, charge: n}
-	order := r.order(useCharge, r.routes)
+	defer func() { r.recent.add(useCharge, n.TxID, r.clock.Now(), c.Attempts...) }()
+	on, off := split(r.routes)
+	c.Attempts = passed(off)
+	order := r.order(useCharge, on)
 	for _, rt := range order {
 		if c.ask(ctx, rt, rt.breaker.enter) {
 			return c.Created, c.refusal
@@ -148,6 +155,26 @@ func (r *Router) CreateCharge(ctx context.Context, n NewCharge) (Created, error)
 		}
 	}
 	return c.Created, c.failure()
+}
+
+// split tells the routes that may be given something new from those that an operator switched off.
+func split(routes []*route) (on, off []*route) {
+	for _, rt := range routes {
+		if rt.off.Load() == nil {
+			on = append(on, rt)
+		} else {
+			off = append(off, rt)
+		}
+	}
+	return on, off
+}
+
+// passed tells that routes were passed over because they are off.
+func passed(off []*route) (attempts []Attempt) {
+	for _, rt := range off {
+		attempts = append(attempts, Attempt{Acquirer: rt.name, Reason: ReasonOff, Outcome: Skipped})
+	}
+	return attempts
 }
 
 // use is what an acquirer is asked for. Each has turns of its own, so that charges and payouts that alternate do not
@@ -289,7 +316,8 @@ type Health struct {
 	RetryAt     time.Time // when the next trial is due; zero while the breaker is closed
 	LastError   *Error    // that counted against it; nil means none yet
 	LastErrorAt time.Time
-	LostCharges int // which may have been made and are to be removed
+	LostCharges int  // which may have been made and are to be removed
+	Off         *Off // since when and why it is given nothing new; nil while it is
 }
 
 // Health tells how every acquirer does, in the order of their priority.
@@ -299,6 +327,7 @@ func (r *Router) Health() []Health {
 	for _, rt := range r.routes {
 		h := Health{Acquirer: rt.name, Priority: rt.Priority, Weight: rt.Weight, LostCharges: r.lost.count(rt)}
 		h.State, h.Since, h.RetryAt = rt.breaker.look(now)
+		h.Off = rt.off.Load()
 		rt.mu.Lock()
 		h.LastError, h.LastErrorAt = rt.lastError, rt.lastAt
 		rt.mu.Unlock()

@@ -26,6 +26,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
+	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/simulator"
 	"github.com/ponte-pay/ponte/internal/simulator/chainworld"
@@ -401,6 +402,19 @@ func CheckAcquirers(ctx context.Context, core *Core, store config.Store, serve c
 	return list, nil
 }
 
+// AcquirerNames returns the acquirers that the settings name, or the simulated ones.
+func (c *Core) AcquirerNames() ([]string, error) {
+	named, err := c.store.Acquirers()
+	if err != nil || len(named) == 0 {
+		return simulator.AcquirerNames(), err
+	}
+	var names []string
+	for _, a := range named {
+		names = append(names, a.Name)
+	}
+	return names, nil
+}
+
 // CheckCrypto asks the crypto provider for its coins, and for a balance that only we may see, and each source of rates for its price. An
 // installation without a provider has nothing to check.
 func CheckCrypto(ctx context.Context, core *Core, store config.Store, serve config.Serve) (list []Health) {
@@ -434,7 +448,17 @@ func (c *Core) ListUnmatched(ctx context.Context) ([]charge.Unmatched, error) {
 
 // DismissUnmatched notes why nothing more is to be done about a payment that belongs to no charge.
 func (c *Core) DismissUnmatched(ctx context.Context, endToEndID, why string) error {
-	return charge.DismissUnmatched(ctx, c.DB, endToEndID, why)
+	return charge.DismissUnmatched(ctx, c.DB, c.IDs, endToEndID, why)
+}
+
+// ListUnmatchedInfractions returns the infractions of payments that were credited to nobody and wait to be looked at.
+func (c *Core) ListUnmatchedInfractions(ctx context.Context) ([]infraction.Unmatched, error) {
+	return infraction.ListUnmatched(ctx, c.DB)
+}
+
+// DismissUnmatchedInfraction notes why nothing more is to be done about an infraction of such a payment.
+func (c *Core) DismissUnmatchedInfraction(ctx context.Context, acquirerID, why string) error {
+	return infraction.DismissUnmatched(ctx, c.DB, c.IDs, acquirerID, why)
 }
 
 // CountUnmatched returns how many payments belong to no charge.

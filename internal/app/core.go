@@ -30,6 +30,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/schema"
 	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/switchboard"
 	"github.com/ponte-pay/ponte/internal/user"
 	"github.com/ponte-pay/ponte/internal/webhook"
 	"github.com/ponte-pay/ponte/internal/withdrawal"
@@ -43,6 +44,7 @@ type Core struct {
 	Ledger   *ledger.Ledger
 	Accounts *account.Service
 	Feed     *event.Feed
+	Switches *switchboard.Service
 	Users    *user.Service
 
 	store   config.Store
@@ -134,6 +136,7 @@ func open(ctx context.Context, db *sqldb.DB, how Opening) (*Core, error) {
 		Ledger:   ledger.New(db, ids, c),
 		Accounts: account.New(db, c, rand.Reader),
 		Feed:     event.NewFeed(db),
+		Switches: &switchboard.Service{DB: db, Clock: c, IDs: ids},
 	}, nil
 }
 

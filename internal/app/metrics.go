@@ -114,6 +114,14 @@ func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 				return 0
 			}
 			return 1
+		}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "ponte_acquirer_switched_off", Help: "1 while an operator lets an acquirer be given nothing new.",
+			ConstLabels: prometheus.Labels{"acquirer": h.Acquirer},
+		}, func() float64 {
+			if bank.Router.Health()[i].Off == nil {
+				return 0
+			}
+			return 1
 		}))
 	}
 	return m

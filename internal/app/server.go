@@ -21,9 +21,12 @@ import (
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/activity"
 	"github.com/ponte-pay/ponte/internal/api"
+	"github.com/ponte-pay/ponte/internal/audit"
 	"github.com/ponte-pay/ponte/internal/callback"
 	"github.com/ponte-pay/ponte/internal/config"
 	"github.com/ponte-pay/ponte/internal/dashboard"
+	"github.com/ponte-pay/ponte/internal/dashboard/live"
+	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/node"
@@ -53,6 +56,8 @@ type Server struct {
 	handler http.Handler
 	loops   []loop
 	hooks   *webhook.Service
+	live    *live.Hub
+	audits  *audit.Job
 	keys    *account.Directory
 
 	underWay atomic.Int64 // requests that were let in before draining
@@ -75,6 +80,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		return nil, err
 	}
 	s.hooks, s.keys = hooks, account.NewDirectory(core.DB, core.Clock)
+	s.audits = audit.NewJob(core.DB, core.Clock, core.IDs)
 	s.metrics.watch(hooks)
 	charges, payouts := core.charges(bank, once, hooks, log, s.metrics.heard), core.payouts(bank, once, hooks, log)
 	infractions := core.infractions(bank, charges, log)
@@ -87,10 +93,13 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	told := callback.New(bank.senders, callback.Receivers{Charge: charges.Hint, Payout: payouts.Hint}, s.metrics.notified)
 	toldCoins := callback.NewChain(bank.Chain.Provider, bank.Chain.secret,
 		callback.ChainReceivers{Payment: deposits.Hint, Payout: withdrawals.Hint}, s.metrics.notified)
+	s.live = live.New(event.NewFeed(core.DB))
 	sums := activity.New(core.DB, core.Clock, dashboard.Zone())
 	pages := dashboard.New(dashboard.Services{
 		DB: core.DB, Clock: core.Clock, IDs: core.IDs, Random: rand.Reader, Log: log, Users: core.Users, Accounts: core.Accounts, Charges: charges,
+		Live: s.live, OpenAPI: api.OpenAPI,
 		Payouts: payouts, Infractions: infractions, Deposits: deposits, Withdrawals: withdrawals, Hooks: hooks, Activity: sums,
+		Operator:  dashboard.OperatorServices{Ledger: core.Ledger, Router: bank.Router, Switches: core.Switches, Audits: s.audits},
 		Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
 	})
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,6 +117,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	s.loops = slices.Concat(bank.steps, []loop{
 		{name: "node", every: 500 * time.Millisecond, step: s.node.Step, early: true},
 		{name: "endpoints", every: 400 * time.Millisecond, step: hooks.Refresh, early: true}, // before anything that writes events
+		{name: "switches", every: 500 * time.Millisecond, step: core.Switches.Step(bank.Router), early: true},
 		{name: "guard", every: 500 * time.Millisecond, step: guard.Step, early: true},
 		{name: "ratelimit", every: ratelimit.StepEvery, step: limiter.Step, early: true},
 		{name: "uses of keys", every: 10 * time.Second, step: s.keys.Step},
@@ -127,6 +137,8 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "deposit checks", every: 500 * time.Millisecond, step: deposits.CheckDue},
 		{name: "withdrawal hints", every: 20 * time.Millisecond, step: withdrawals.FollowHints},
 		{name: "withdrawal checks", every: 500 * time.Millisecond, step: withdrawals.CheckDue},
+		{name: "live", every: live.StepEvery, step: s.live.Step},
+		{name: "audits", every: time.Minute, step: s.audits.Step, wake: s.audits.Wake()},
 		{name: "activity", every: time.Second, step: sums.Step},
 		{name: "people", every: time.Minute, step: core.Users.Step},
 		{name: "lost charges", every: 5 * time.Second, step: bank.Router.Step},
@@ -302,6 +314,7 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 func (s *Server) drain(ctx context.Context, servers []*server, stopWork func(), running *sync.WaitGroup) {
 	s.log.LogAttrs(ctx, slog.LevelInfo, "draining")
 	s.node.Drain()
+	s.live.Close() // streams never end by themselves
 	wait, cancel := context.WithTimeout(ctx, s.config.DrainTimeout)
 	defer cancel()
 	// The listener stays open meanwhile: who connects now is told 503, not left to guess.

@@ -2,9 +2,7 @@ package charge
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ponte-pay/ponte/internal/clawback"
 	"github.com/ponte-pay/ponte/internal/event"
@@ -15,9 +13,6 @@ import (
 )
 
 const (
-	problemsMax = 1000          // the list's bound; charges with more are broken all over
-	auditTime   = 6 * time.Hour // one account can have many millions
-
 	// Over all accounts, by leaps along the index.
 	findAccountWithCharges = `SELECT account_id FROM charge WHERE account_id > $1 ORDER BY account_id LIMIT 1`
 
@@ -51,36 +46,29 @@ const auditMax = 100 // of each kind, of one account
 // no two can be: the database sees to that. It also holds what is pending against the charges whose money waits for its
 // release, and what went back of payments against what was posted for that. It goes account by account, each at one moment
 // of its own.
-func Audit(ctx context.Context, db *sqldb.DB, border id.ID) (problems []ledger.Problem, err error) {
-	ctx, cancel := context.WithTimeout(ctx, auditTime)
-	defer cancel()
-	var account int64
-	for len(problems) < problemsMax {
-		account, err = sqldb.One(ctx, db, sqldb.Scalar[int64], findAccountWithCharges, account)
-		if errors.Is(err, sqldb.ErrNoRows) {
-			return problems, nil
-		}
-		if err != nil {
-			return problems, err
-		}
+func Audit(ctx context.Context, db *sqldb.DB, border id.ID) ([]ledger.Problem, error) {
+	return ledger.AuditAll(ctx, db, nil, Part(border))
+}
+
+// Part returns [Audit] of one account.
+func Part(border id.ID) ledger.Part {
+	return ledger.Part{Next: ledger.NextBy(findAccountWithCharges), Account: func(ctx context.Context, db *sqldb.DB, account id.Account) ([]ledger.Problem, error) {
 		var found []string
-		err = db.Read(ctx, func(ctx context.Context, tx *sqldb.Tx) (err error) {
-			sums, err := auditSums(ctx, tx, id.Account(account))
+		err := db.Read(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+			sums, err := auditSums(ctx, tx, account)
 			if err != nil {
 				return err
 			}
-			found, err = auditCharges(ctx, tx, id.Account(account), border)
+			found, err = auditCharges(ctx, tx, account, border)
 			found = append(found, sums...)
 			return err
 		})
-		if err != nil {
-			return problems, err
-		}
+		var problems []ledger.Problem
 		for _, what := range found {
-			problems = append(problems, ledger.Problem{Account: id.Account(account), What: what})
+			problems = append(problems, ledger.Problem{Account: account, What: what})
 		}
-	}
-	return problems, nil
+		return problems, err
+	}}
 }
 
 // auditCharges returns what does not fit between an account's charges, their postings and their events.

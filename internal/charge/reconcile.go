@@ -8,8 +8,10 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -117,11 +119,9 @@ type Unmatched struct {
 var ErrNoUnmatched = fault.New(fault.NotFound, "", "no such payment waits to be looked at")
 
 // DismissUnmatched notes why nothing more is to be done about a payment that belongs to no charge.
-func DismissUnmatched(ctx context.Context, db *sqldb.DB, endToEndID, why string) error {
-	return db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-		tx.Guard(ctx, ErrNoUnmatched, dismissUnmatched, why, endToEndID)
-		return nil
-	})
+func DismissUnmatched(ctx context.Context, db *sqldb.DB, ids *id.Generator, endToEndID, why string) error {
+	return oplog.Dismiss(ctx, db, oplog.Begin(ctx, ids, oplog.Entry{Action: oplog.ChargeDismiss, Subject: endToEndID, Reason: why}),
+		ErrNoUnmatched, dismissUnmatched, why, endToEndID)
 }
 
 // ListUnmatched returns the payments that were found last, belong to no charge and wait to be looked at.

@@ -21,6 +21,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -300,6 +301,15 @@ func (s *Service) Cancel(ctx context.Context, public string) (Charge, error) {
 	at, ok := s.Router.Get(c.Acquirer)
 	if !ok {
 		return c, fmt.Errorf("charge: no acquirer %q is configured", c.Acquirer)
+	}
+	// Before it is asked for: the acquirer may do it and nobody hear of it.
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{
+		Action: oplog.ChargeCancel, Account: c.Account, Subject: public,
+		Before: oplog.Fields{"status": string(c.Status)}, After: oplog.Fields{"status": string(Cancelled)},
+	})
+	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error { entry.Write(ctx, tx); return nil })
+	if err != nil {
+		return c, err
 	}
 	removeErr := at.RemoveCharge(ctx, c.TxID)
 	// Whatever the acquirer said, what it shows now is the truth.

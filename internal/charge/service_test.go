@@ -516,10 +516,10 @@ func TestUnmatched(t *testing.T) {
 			t.Errorf("%d unmatched: %v", count, err)
 		}
 		// What an operator has dealt with is not listed again, although the acquirer still shows it.
-		if err := charge.DismissUnmatched(ctx, n.db, list[0].EndToEndID, "given back by hand"); err != nil {
+		if err := charge.DismissUnmatched(ctx, n.db, n.IDs, list[0].EndToEndID, "given back by hand"); err != nil {
 			t.Error(err)
 		}
-		if err := charge.DismissUnmatched(ctx, n.db, list[0].EndToEndID, "twice"); !errors.Is(err, charge.ErrNoUnmatched) {
+		if err := charge.DismissUnmatched(ctx, n.db, n.IDs, list[0].EndToEndID, "twice"); !errors.Is(err, charge.ErrNoUnmatched) {
 			t.Errorf("dismissed again: %v", err)
 		}
 		n.reconcile()

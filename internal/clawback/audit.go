@@ -2,9 +2,7 @@ package clawback
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -13,32 +11,22 @@ import (
 )
 
 const (
-	auditPage   = 1000          // payments read at once
-	problemsMax = 1000          // the list's bound; books with more are broken all over
-	auditTime   = 6 * time.Hour // one account can have many
+	auditPage   = 1000 // payments read at once
+	problemsMax = 1000 // the list's bound; books with more are broken all over
 )
 
 // Audit checks that each payment was debited what is owed of it, no more and no less. It goes account by account, each at
 // one moment of its own.
-func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err error) {
-	ctx, cancel := context.WithTimeout(ctx, auditTime)
-	defer cancel()
-	var account int64
-	for len(problems) < problemsMax {
-		account, err = sqldb.One(ctx, db, sqldb.Scalar[int64], findAccount, account)
-		if errors.Is(err, sqldb.ErrNoRows) {
-			return problems, nil
-		}
-		if err != nil {
-			return problems, err
-		}
-		_, found, err := add(ctx, db, id.Account(account))
-		if err != nil {
-			return problems, err
-		}
-		problems = append(problems, found...)
-	}
-	return problems, nil
+func Audit(ctx context.Context, db *sqldb.DB) ([]ledger.Problem, error) {
+	return ledger.AuditAll(ctx, db, nil, Part())
+}
+
+// Part returns [Audit] of one account.
+func Part() ledger.Part {
+	return ledger.Part{Next: ledger.NextBy(findAccount), Account: func(ctx context.Context, db *sqldb.DB, account id.Account) ([]ledger.Problem, error) {
+		_, problems, err := add(ctx, db, account)
+		return problems, err
+	}}
 }
 
 // Sums are those of all payments of an account.

@@ -14,6 +14,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/activity"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/dashboard/live"
 	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
@@ -36,6 +37,8 @@ type Services struct {
 	Users    *user.Service
 	Accounts *account.Service
 	Charges  *charge.Service
+	Live     *live.Hub // tells pages that are open what happens
+	OpenAPI  []byte    // the document that the API reference is made of
 	Payouts  *payout.Service
 	Hooks    *webhook.Service
 	Activity *activity.Service
@@ -43,6 +46,8 @@ type Services struct {
 	Infractions *infraction.Service
 	Deposits    *deposit.Service
 	Withdrawals *withdrawal.Service
+
+	Operator OperatorServices
 
 	Simulated bool   // no money is real: every page says so
 	BankPage  string // where simulated charges are paid; "" for nowhere
@@ -57,6 +62,7 @@ type Dashboard struct {
 	assets  assets
 	pages   map[locale]pages
 	foreign *http.CrossOriginProtection
+	manual  func() (*manual, error)
 }
 
 // New returns the dashboard. Its templates and texts are part of the binary, so that a fault in them is a defect, and a
@@ -64,6 +70,7 @@ type Dashboard struct {
 func New(s Services) *Dashboard {
 	d := &Dashboard{
 		Services: s, mux: http.NewServeMux(), routes: map[string]*route{}, assets: loadAssets(), foreign: http.NewCrossOriginProtection(),
+		manual: loadManual(s.OpenAPI),
 	}
 	d.pages = loadPages(d.assets)
 	if s.PublicURL != "" {

@@ -95,7 +95,11 @@ func (d *Dashboard) recognize(v *visit) error {
 	if err != nil {
 		return nil //nolint:nilerr // there is none
 	}
-	who, err := d.Users.Authenticate(v.Context(), cookie.Value)
+	authenticate := d.Users.Authenticate
+	if v.isSafe() && v.Header.Get(liveHeader) != "" {
+		authenticate = d.Users.Look
+	}
+	who, err := authenticate(v.Context(), cookie.Value)
 	if errors.Is(err, user.ErrNoSession) {
 		v.setCookie(sessionCookie, "", -1)
 		return nil

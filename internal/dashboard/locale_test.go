@@ -61,6 +61,17 @@ func TestTexts(t *testing.T) {
 		collect(used, templateKey, content)
 		collect(prefixes, templatePrefix, content)
 	}
+	inner, err := fs.Glob(os.DirFS("."), "*/templates/*.html") // those of packages inside this one
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range inner {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		collect(used, templateKey, content)
+	}
 	sources, err := fs.Glob(os.DirFS("."), "*.go")
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,8 @@ const (
 	adminPath    = "/admin"
 )
 
-// routes are all pages and forms, each with who may use it. A test refuses one without a rule.
-func routes() []*route {
+// pageRoutes are the pages and forms of people and their accounts, each with who may use it.
+func pageRoutes() []*route {
 	const get, post = http.MethodGet, http.MethodPost
 	anyone, half, signedIn := rule{who: anybody}, rule{who: halfway}, rule{who: person}
 	view, hooks, team := members(user.View), members(user.Hooks), members(user.Team)
@@ -52,6 +52,11 @@ func routes() []*route {
 		{method: post, path: totpPath, rule: signedIn, answer: (*Dashboard).enableTOTP},
 		{method: post, path: "/security/totp/remove", rule: signedIn, answer: (*Dashboard).disableTOTP},
 		{method: post, path: "/security/sessions/end", rule: signedIn, answer: (*Dashboard).endSession},
+
+		// The API reference, and what happens while a page is open.
+		{method: get, path: docsPath, rule: anyone, answer: (*Dashboard).docs},
+		{method: get, path: docsPath + "/{page}", rule: anyone, answer: (*Dashboard).docs},
+		{method: get, path: acc + livePath, rule: view, answer: (*Dashboard).follow},
 
 		// An account: its money.
 		{method: get, path: acc, rule: view, answer: (*Dashboard).overview},
@@ -135,5 +140,80 @@ var accountPlaces = []placeGroup{
 	}},
 }
 
+// routes are all pages and forms, each with who may use it. A test refuses one without a rule.
+func routes() []*route { return append(pageRoutes(), adminRoutes()...) }
+
+// adminRoutes are the operator's pages and forms.
+func adminRoutes() []*route {
+	const get, post = http.MethodGet, http.MethodPost
+	const acc = adminPath + "/accounts/{account}"
+	list := []*route{
+		{method: get, path: adminPath, answer: (*Dashboard).adminHome},
+
+		{method: get, path: adminPath + "/accounts", answer: (*Dashboard).adminAccounts},
+		{method: post, path: adminPath + "/accounts", answer: (*Dashboard).adminCreateAccount},
+		{method: get, path: acc, answer: (*Dashboard).adminAccount},
+		{method: post, path: acc + "/settings", answer: (*Dashboard).adminSettings},
+		{method: post, path: acc + "/status", answer: (*Dashboard).adminStatus},
+		{method: post, path: acc + "/adjustments", answer: (*Dashboard).adminAdjust},
+		{method: post, path: acc + "/holds", answer: (*Dashboard).adminHold},
+		{method: post, path: acc + "/holds/release", answer: (*Dashboard).adminRelease},
+		{method: post, path: acc + "/keys", answer: (*Dashboard).adminCreateKey},
+		{method: post, path: acc + "/keys/revoke", answer: (*Dashboard).adminRevokeKey},
+		{method: post, path: acc + "/people", answer: (*Dashboard).adminInvite},
+		{method: post, path: acc + "/people/withdraw", answer: (*Dashboard).adminWithdraw},
+
+		{method: get, path: adminPath + "/acquirers", answer: (*Dashboard).adminAcquirers},
+		{method: post, path: adminPath + "/acquirers/off", answer: (*Dashboard).adminAcquirerOff},
+		{method: post, path: adminPath + "/acquirers/on", answer: (*Dashboard).adminAcquirerOn},
+
+		{method: get, path: adminPath + "/doubt", answer: (*Dashboard).adminDoubt},
+		{method: post, path: adminPath + "/doubt/ask", answer: (*Dashboard).adminAsk},
+		{method: get, path: adminPath + "/unmatched", answer: (*Dashboard).adminUnmatched},
+		{method: post, path: adminPath + "/unmatched/dismiss", answer: (*Dashboard).adminDismiss},
+		{method: get, path: adminPath + "/infractions", answer: (*Dashboard).adminInfractions},
+
+		{method: get, path: adminPath + "/deliveries", answer: (*Dashboard).adminDeliveries},
+		{method: post, path: adminPath + "/deliveries/redeliver", answer: (*Dashboard).adminRedeliver},
+		{method: post, path: adminPath + "/deliveries/endpoint", answer: (*Dashboard).adminEndpoint},
+
+		{method: get, path: adminPath + "/ips", answer: (*Dashboard).adminIPs},
+		{method: post, path: adminPath + "/ips", answer: (*Dashboard).adminBlockIP},
+		{method: post, path: adminPath + "/ips/unblock", answer: (*Dashboard).adminUnblockIP},
+
+		{method: get, path: adminPath + "/people", answer: (*Dashboard).adminPeople},
+		{method: post, path: adminPath + "/people", answer: (*Dashboard).adminInviteOperator},
+		{method: post, path: adminPath + "/people/reset", answer: (*Dashboard).adminReset},
+		{method: post, path: adminPath + "/people/remove", answer: (*Dashboard).adminRemovePerson},
+
+		{method: get, path: adminPath + "/audit", answer: (*Dashboard).adminAudit},
+		{method: post, path: adminPath + "/audit", answer: (*Dashboard).adminStartAudit},
+		{method: post, path: adminPath + "/audit/cancel", answer: (*Dashboard).adminCancelAudit},
+		{method: get, path: adminPath + "/log", answer: (*Dashboard).adminLog},
+	}
+	for _, r := range list {
+		r.rule = rule{who: operator}
+	}
+	return list
+}
+
 // adminPlaces is the menu of operators.
-var adminPlaces []placeGroup
+var adminPlaces = []placeGroup{
+	{"", []place{
+		{key: "admin.home", path: adminPath, icon: "home"},
+		{key: "admin.accounts", path: adminPath + "/accounts", icon: "building"},
+	}},
+	{"admin.nav_money", []place{
+		{key: "admin.acquirers", path: adminPath + "/acquirers", icon: "pulse"},
+		{key: "admin.doubt", path: adminPath + "/doubt", icon: "question"},
+		{key: "admin.unmatched", path: adminPath + "/unmatched", icon: "list"},
+		{key: "admin.infractions", path: adminPath + "/infractions", icon: "shield"},
+		{key: "admin.audit", path: adminPath + "/audit", icon: "book"},
+	}},
+	{"admin.nav_system", []place{
+		{key: "admin.deliveries", path: adminPath + "/deliveries", icon: "hook"},
+		{key: "admin.ips", path: adminPath + "/ips", icon: "gear"},
+		{key: "admin.people", path: adminPath + "/people", icon: "people"},
+		{key: "admin.log", path: adminPath + "/log", icon: "log"},
+	}},
+}

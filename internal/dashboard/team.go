@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/user"
@@ -69,7 +68,7 @@ func (d *Dashboard) invite(v *visit) (reply, error) {
 	if !f.broken() {
 		token, err := d.Users.Invite(v.Context(), i)
 		if err == nil {
-			return reply{page: "team_link", data: linkData{i, d.address(v) + "/invitations/" + token}, secret: true}, nil
+			return reply{page: "team_link", data: linkData{i, d.origin(v) + "/invitations/" + token}, secret: true}, nil
 		}
 		if !f.refuse(err) {
 			return reply{}, err
@@ -80,17 +79,6 @@ func (d *Dashboard) invite(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	return again("team", data)
-}
-
-// address returns where people reach this server, for links that are sent to others.
-func (d *Dashboard) address(v *visit) string {
-	switch {
-	case d.PublicURL != "":
-		return strings.TrimSuffix(d.PublicURL, "/")
-	case v.scope.Secure:
-		return "https://" + v.Host
-	}
-	return "http://" + v.Host
 }
 
 func (d *Dashboard) withdrawInvitation(v *visit) (reply, error) {

@@ -107,6 +107,7 @@ type view struct {
 	BankPage    string
 	Path        string // of this page, to come back to
 	Now         time.Time
+	Since       string // the page shows what happened before
 	Data        any
 
 	visit *visit
@@ -115,7 +116,7 @@ type view struct {
 func (d *Dashboard) view(v *visit, r reply) *view {
 	out := &view{
 		Locale: v.locale, Theme: v.theme, Themes: themes, Locales: locales, Simulated: d.Simulated, BankPage: d.BankPage,
-		Path: v.URL.RequestURI(), Now: d.Clock.Now(), Data: r.data, Flash: v.takeFlash(), visit: v,
+		Path: v.URL.RequestURI(), Now: d.Clock.Now(), Since: v.since, Data: r.data, Flash: v.takeFlash(), visit: v,
 	}
 	if v.who == nil || !v.who.Session.Whole {
 		return out

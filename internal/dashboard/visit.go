@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/user"
 )
 
@@ -26,6 +28,7 @@ type visit struct {
 	role    user.Role        // there
 	locale  locale
 	theme   theme
+	since   string // what happens after the page was begun; an event's identifier
 }
 
 // theme is how light a page is.
@@ -40,7 +43,7 @@ const (
 var themes = []theme{themeAuto, themeLight, themeDark}
 
 func (d *Dashboard) visit(w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{Request: r, w: w, scope: httpkit.ScopeOf(r), locale: localePT, theme: themeAuto}
+	v := &visit{Request: r, w: w, scope: httpkit.ScopeOf(r), locale: localePT, theme: themeAuto, since: d.sinceNow()}
 	for _, l := range locales {
 		if v.preference(localeCookie) == string(l) {
 			v.locale = l
@@ -52,6 +55,15 @@ func (d *Dashboard) visit(w http.ResponseWriter, r *http.Request) *visit {
 		}
 	}
 	return v
+}
+
+// Context returns the request's context, in which whatever is changed is the visitor's doing.
+func (v *visit) Context() context.Context {
+	ctx := v.Request.Context()
+	if v.who == nil {
+		return ctx
+	}
+	return oplog.As(ctx, oplog.Actor{Kind: oplog.Person, Name: v.who.Person.Email})
 }
 
 // isSafe reports whether the request only looks.
@@ -135,6 +147,7 @@ type reply struct {
 	secret bool   // shows a secret once: it is neither compressed nor kept
 	to     string // a path of ours to go to instead
 	header http.Header
+	live   func()                // writes the answer itself, for as long as it takes
 	stream func(io.Writer) error // writes a file instead of a page, under header
 }
 
@@ -149,6 +162,10 @@ const gzipMin = 1400
 
 // write sends a reply. It fails, with nothing written, when the page cannot be built.
 func (d *Dashboard) write(v *visit, r reply) error {
+	if r.live != nil {
+		r.live()
+		return nil
+	}
 	h := v.w.Header()
 	h.Set("Cache-Control", "no-store") // money and names; the next who sits down here must not see them
 	if r.to != "" {

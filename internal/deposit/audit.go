@@ -2,7 +2,6 @@ package deposit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,9 +13,8 @@ import (
 )
 
 const (
-	auditPage   = 1000          // deposits read at once
-	problemsMax = 1000          // the list's bound; deposits with more are broken all over
-	auditTime   = 6 * time.Hour // one account can have many millions
+	auditPage   = 1000 // deposits read at once
+	problemsMax = 1000 // the list's bound; deposits with more are broken all over
 
 	// Over all accounts, by leaps along the index.
 	findAccountWithDeposits = `SELECT account_id FROM deposit WHERE account_id > $1 ORDER BY account_id LIMIT 1`
@@ -31,26 +29,17 @@ AND kind IN ('crypto_in', 'crypto_in_fee', 'crypto_in_refund') ORDER BY id LIMIT
 // Audit holds every account's deposits against its transfers and its events: what was settled, charged and given back is
 // what was posted in USDT, and each transition of deposits that are younger than border wrote its event. It goes account by
 // account, each at one moment of its own.
-func Audit(ctx context.Context, db *sqldb.DB, border id.ID) (problems []ledger.Problem, err error) {
-	ctx, cancel := context.WithTimeout(ctx, auditTime)
-	defer cancel()
-	var account int64
-	for len(problems) < problemsMax {
-		account, err = sqldb.One(ctx, db, sqldb.Scalar[int64], findAccountWithDeposits, account)
-		if errors.Is(err, sqldb.ErrNoRows) {
-			return problems, nil
-		}
-		if err != nil {
-			return problems, err
-		}
-		a := audit{account: id.Account(account), border: border, posted: map[id.ID]sums{}, counts: map[event.Type]int64{}}
-		err = db.Read(ctx, a.run)
-		if err != nil {
-			return problems, err
-		}
-		problems = append(problems, a.problems...)
-	}
-	return problems, nil
+func Audit(ctx context.Context, db *sqldb.DB, border id.ID) ([]ledger.Problem, error) {
+	return ledger.AuditAll(ctx, db, nil, Part(border))
+}
+
+// Part returns [Audit] of one account.
+func Part(border id.ID) ledger.Part {
+	return ledger.Part{Next: ledger.NextBy(findAccountWithDeposits), Account: func(ctx context.Context, db *sqldb.DB, account id.Account) ([]ledger.Problem, error) {
+		a := audit{account: account, border: border, posted: map[id.ID]sums{}, counts: map[event.Type]int64{}}
+		err := db.Read(ctx, a.run)
+		return a.problems, err
+	}}
 }
 
 // sums are what was posted for a deposit, by kind.

@@ -7,8 +7,10 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -72,7 +74,10 @@ WHERE account_id = $3 AND id = $4 AND status = 'processing' AND asks = $5`
 
 	insertUnmatched = `INSERT INTO unmatched_deposit (provider, payment_id, reference, amount, found_at, reason)
 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (provider, payment_id) DO NOTHING`
-	countUnmatched = `SELECT COUNT(*) FROM unmatched_deposit`
+	listUnmatched = `SELECT provider, payment_id, COALESCE(reference, ''), amount, found_at, reason
+FROM unmatched_deposit WHERE dismissed IS NULL ORDER BY found_at DESC LIMIT $1`
+	countUnmatched   = `SELECT COUNT(*) FROM unmatched_deposit WHERE dismissed IS NULL`
+	dismissUnmatched = `UPDATE unmatched_deposit SET dismissed = $1 WHERE payment_id = $2 AND dismissed IS NULL`
 )
 
 func scanDeposit(r sqldb.Row) (Deposit, error) {
@@ -169,9 +174,40 @@ func CountUnmatched(ctx context.Context, q sqldb.Querier) (int64, error) {
 	return sqldb.One(ctx, q, sqldb.Scalar[int64], countUnmatched)
 }
 
+// Unmatched is a payment at the provider that belongs to no deposit.
+type Unmatched struct {
+	Provider  string
+	PaymentID string
+	Reference string // what it says it pays; "" for nothing
+	Amount    money.USDT
+	FoundAt   time.Time // business time
+	Reason    string
+}
+
+// ListUnmatched returns the payments that were found last, belong to no deposit and wait to be looked at.
+func ListUnmatched(ctx context.Context, q sqldb.Querier) ([]Unmatched, error) {
+	return sqldb.All(ctx, q, func(r sqldb.Row) (u Unmatched, err error) {
+		var amount, foundAt int64
+		err = r.Scan(&u.Provider, &u.PaymentID, &u.Reference, &amount, &foundAt, &u.Reason)
+		u.Amount, u.FoundAt = money.USDT(amount), moment(foundAt)
+		return u, err
+	}, listUnmatched, unmatchedMax)
+}
+
+// ErrNoUnmatched is returned for a payment that does not wait to be looked at.
+var ErrNoUnmatched = fault.New(fault.NotFound, "", "no such payment waits to be looked at")
+
+// DismissUnmatched notes why nothing more is to be done about a payment that belongs to no deposit. It is named as its
+// provider names it.
+func DismissUnmatched(ctx context.Context, db *sqldb.DB, ids *id.Generator, paymentID, why string) error {
+	return oplog.Dismiss(ctx, db, oplog.Begin(ctx, ids, oplog.Entry{Action: oplog.DepositDismiss, Subject: paymentID, Reason: why}),
+		ErrNoUnmatched, dismissUnmatched, why, paymentID)
+}
+
 const (
-	reviewsMax = 500     // that are listed
-	countedMax = 100_000 // that are counted
+	unmatchedMax = 500     // that are listed
+	reviewsMax   = 500     // that are listed
+	countedMax   = 100_000 // that are counted
 )
 
 // ListReviews returns the deposits that an operator should look at since a moment, the latest first.

@@ -128,6 +128,7 @@ func (l *Log) Write(ctx context.Context, tx *sqldb.Tx, e Event) error {
 }
 
 const (
+	listSince   = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 	insertEvent = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
 	// By type, which the index has: in the order of time SQLite would read all events of the account.
 	listEventsOf = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND ref = $2 ORDER BY type LIMIT $3`
@@ -160,6 +161,12 @@ func Of(ctx context.Context, q sqldb.Querier, account id.Account, ref id.ID) ([]
 // Get returns an account's event, or [sqldb.ErrNoRows].
 func Get(ctx context.Context, q sqldb.Querier, account id.Account, x id.ID) (Event, error) {
 	return sqldb.One(ctx, q, scanEvent, selectEvent, int64(account), x)
+}
+
+// Since returns the events of an account whose identifiers are above one, at most limit. It is no feed: one that is committed
+// later may stand below.
+func Since(ctx context.Context, q sqldb.Querier, account id.Account, after id.ID, limit int) ([]Event, error) {
+	return sqldb.All(ctx, q, scanEvent, listSince, int64(account), after, limit)
 }
 
 // Query says which events of an account are listed, for people who look. Programs read the [Feed].

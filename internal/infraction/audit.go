@@ -2,7 +2,6 @@ package infraction
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,9 +13,8 @@ import (
 )
 
 const (
-	auditPage   = 1000          // infractions read at once
-	problemsMax = 1000          // the list's bound; infractions with more are broken all over
-	auditTime   = 6 * time.Hour // one account can have many
+	auditPage   = 1000 // infractions read at once
+	problemsMax = 1000 // the list's bound; infractions with more are broken all over
 
 	// Over all accounts, by leaps along the index.
 	findAccount = `SELECT account_id FROM infraction WHERE account_id > $1 ORDER BY account_id LIMIT 1`
@@ -39,26 +37,17 @@ func Blocked(ctx context.Context, q sqldb.Querier, account id.Account) (money.BR
 // Audit holds every account's infractions against its transfers and against what is known of its payments: each blocked
 // what it claims, and was posted as its state says and no otherwise. It goes account by account, each at one moment of its
 // own.
-func Audit(ctx context.Context, db *sqldb.DB) (problems []ledger.Problem, err error) {
-	ctx, cancel := context.WithTimeout(ctx, auditTime)
-	defer cancel()
-	var account int64
-	for len(problems) < problemsMax {
-		account, err = sqldb.One(ctx, db, sqldb.Scalar[int64], findAccount, account)
-		if errors.Is(err, sqldb.ErrNoRows) {
-			return problems, nil
-		}
-		if err != nil {
-			return problems, err
-		}
-		a := audit{account: id.Account(account), posted: map[id.ID]sums{}}
-		err = db.Read(ctx, a.run)
-		if err != nil {
-			return problems, err
-		}
-		problems = append(problems, a.problems...)
-	}
-	return problems, nil
+func Audit(ctx context.Context, db *sqldb.DB) ([]ledger.Problem, error) {
+	return ledger.AuditAll(ctx, db, nil, Part())
+}
+
+// Part returns [Audit] of one account.
+func Part() ledger.Part {
+	return ledger.Part{Next: ledger.NextBy(findAccount), Account: func(ctx context.Context, db *sqldb.DB, account id.Account) ([]ledger.Problem, error) {
+		a := audit{account: account, posted: map[id.ID]sums{}}
+		err := db.Read(ctx, a.run)
+		return a.problems, err
+	}}
 }
 
 // sums are what was posted for an infraction.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -38,6 +40,9 @@ WHERE account_id = $2 AND id = $3 AND status = 'under_review' AND handing = 'wai
 	updateHanded = `UPDATE infraction SET handing = $1, hand_at = CASE WHEN status = 'under_review' THEN CAST($2 AS BIGINT) END, hand_doubt = $3, hand_error = $4
 WHERE account_id = $5 AND id = $6 AND handing = 'waiting' AND hand_tries = $7`
 
+	// Over all accounts: what operators look at; an empty status means any.
+	findLatest = `SELECT ` + columns + ` FROM infraction WHERE id < $1 AND ($2 = '' OR status = $2) ORDER BY id DESC LIMIT $3`
+
 	// Over all accounts: what acquirers tell of, and what time makes due.
 	findNamed     = `SELECT ` + columns + ` FROM infraction WHERE acquirer = $1 AND acquirer_id = $2 LIMIT 1`
 	findUndecided = `SELECT opened_at FROM infraction WHERE status IN ('open', 'under_review') AND acquirer = $1 AND opened_at > $2
@@ -52,8 +57,9 @@ FROM (SELECT handing, defended_at FROM infraction WHERE handing IN ('waiting', '
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (acquirer, acquirer_id) DO UPDATE SET status = excluded.status`
 	deleteUnmatched = `DELETE FROM unmatched_infraction WHERE acquirer = $1 AND acquirer_id = $2`
 	listUnmatched   = `SELECT acquirer, acquirer_id, end_to_end_id, amount, status, opened_at, found_at, reason
-FROM unmatched_infraction ORDER BY found_at DESC LIMIT $1`
-	countUnmatched = `SELECT COUNT(*) FROM unmatched_infraction`
+FROM unmatched_infraction WHERE dismissed IS NULL ORDER BY found_at DESC LIMIT $1`
+	countUnmatched   = `SELECT COUNT(*) FROM unmatched_infraction WHERE dismissed IS NULL`
+	dismissUnmatched = `UPDATE unmatched_infraction SET dismissed = $1 WHERE acquirer_id = $2 AND dismissed IS NULL`
 )
 
 func scanInfraction(r sqldb.Row) (Infraction, error) {
@@ -137,6 +143,27 @@ func ListUnmatched(ctx context.Context, q sqldb.Querier) ([]Unmatched, error) {
 		return u, err
 	}, listUnmatched, unmatchedMax)
 }
+
+// ErrNoUnmatched is returned for an infraction that does not wait to be looked at.
+var ErrNoUnmatched = fault.New(fault.NotFound, "", "no such infraction waits to be looked at")
+
+// DismissUnmatched notes why nothing more is to be done about an infraction of a payment that was credited to nobody. It is
+// named as its acquirer names it. Once the payment is matched the infraction is followed all the same.
+func DismissUnmatched(ctx context.Context, db *sqldb.DB, ids *id.Generator, acquirerID, why string) error {
+	return oplog.Dismiss(ctx, db, oplog.Begin(ctx, ids, oplog.Entry{Action: oplog.InfractionDismiss, Subject: acquirerID, Reason: why}),
+		ErrNoUnmatched, dismissUnmatched, why, acquirerID)
+}
+
+// Latest returns the infractions of all accounts below an identifier, or from the latest on for the zero one, the latest
+// first: at most limit, of one state or, for "", of any.
+func Latest(ctx context.Context, q sqldb.Querier, status State, border id.ID, limit int) ([]Infraction, error) {
+	if border.IsZero() {
+		border = id.Max
+	}
+	return sqldb.All(ctx, q, scanInfraction, findLatest, border, string(status), min(limit, latestMax))
+}
+
+const latestMax = 200 // infractions of one page
 
 // Concern is what operators must look at.
 type Concern struct {

@@ -32,45 +32,89 @@ const problemsMax = 1000
 // Blocker says what of an account's BRL something else than an operator's hold keeps blocked.
 type Blocker func(ctx context.Context, q sqldb.Querier, account id.Account) (money.BRL, error)
 
+// Part is what one use case has audited of every account.
+type Part struct {
+	// Next returns the lowest account above one of which there is something to audit, or 0.
+	Next func(ctx context.Context, q sqldb.Querier, after id.Account) (id.Account, error)
+	// Account audits one account at one moment of its own.
+	Account func(ctx context.Context, db *sqldb.DB, account id.Account) ([]Problem, error)
+}
+
+// NextBy returns a [Part.Next] that leaps along an index: find returns the lowest account above $1.
+func NextBy(find string) func(ctx context.Context, q sqldb.Querier, after id.Account) (id.Account, error) {
+	return func(ctx context.Context, q sqldb.Querier, after id.Account) (id.Account, error) {
+		n, err := sqldb.One(ctx, q, sqldb.Scalar[int64], find, int64(after))
+		if errors.Is(err, sqldb.ErrNoRows) {
+			return 0, nil
+		}
+		return id.Account(n), err
+	}
+}
+
+// AuditAll audits every account by the parts, one account after the other, because one long snapshot would slow every debit
+// down. The server may run meanwhile. done is told of each account that is; nil is nobody. It ends early when there are a
+// thousand problems: then all is broken.
+func AuditAll(ctx context.Context, db *sqldb.DB, done func(id.Account), parts ...Part) (problems []Problem, err error) {
+	// Longer than any other read: one account can have many millions of transfers.
+	ctx, cancel := context.WithTimeout(ctx, auditTimeMax)
+	defer cancel()
+	var account id.Account
+	for len(problems) < problemsMax {
+		if account, err = nextOf(ctx, db, account, parts); err != nil || account == 0 {
+			return problems, err
+		}
+		for _, p := range parts {
+			found, err := p.Account(ctx, db, account)
+			if err != nil {
+				return problems, err
+			}
+			problems = append(problems, found...)
+		}
+		if done != nil {
+			done(account)
+		}
+	}
+	return problems, nil
+}
+
+// nextOf returns the lowest account above after of which any part has something to audit, or 0.
+func nextOf(ctx context.Context, q sqldb.Querier, after id.Account, parts []Part) (lowest id.Account, err error) {
+	for _, p := range parts {
+		next, err := p.Next(ctx, q, after)
+		if err != nil {
+			return 0, err
+		}
+		if next != 0 && (lowest == 0 || next < lowest) {
+			lowest = next
+		}
+	}
+	return lowest, nil
+}
+
 // Audit re-adds every account from its transfers alone and compares it with its balances, and what is blocked with what
 // holds and the blockers keep so. It goes account by account, each at one moment of its own, because one long snapshot
 // would slow every debit down. The server may run meanwhile.
 func Audit(ctx context.Context, db *sqldb.DB, blockers ...Blocker) (AuditResult, error) {
-	// Longer than any other read: one account can have many millions of transfers.
-	ctx, cancel := context.WithTimeout(ctx, auditTimeMax)
-	defer cancel()
 	var result AuditResult
-	var account id.Account
-	for len(result.Problems) < problemsMax {
-		next, err := nextAccount(ctx, db, account)
-		if err != nil || next == 0 {
-			return result, err
-		}
-		account = next
-		err = db.Read(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-			return result.account(ctx, tx, account, blockers)
-		})
-		if err != nil {
-			return result, err
-		}
-	}
-	return result, nil
+	problems, err := AuditAll(ctx, db, nil, result.Part(blockers...))
+	result.Problems = problems
+	return result, err
+}
+
+// Part returns the audit of the ledger itself, which counts what it looked at in r.
+func (r *AuditResult) Part(blockers ...Blocker) Part {
+	return Part{Next: nextAccount, Account: func(ctx context.Context, db *sqldb.DB, account id.Account) ([]Problem, error) {
+		one := AuditResult{}
+		err := db.Read(ctx, func(ctx context.Context, tx *sqldb.Tx) error { return one.account(ctx, tx, account, blockers) })
+		r.Accounts += one.Accounts
+		r.Transfers += one.Transfers
+		return one.Problems, err
+	}}
 }
 
 // nextAccount returns the lowest account above after that has balances or transfers, or zero.
 func nextAccount(ctx context.Context, q sqldb.Querier, after id.Account) (id.Account, error) {
-	var lowest int64
-	for _, find := range []string{findAccountWithBalance, findAccountWithTransfers} {
-		n, err := sqldb.One(ctx, q, sqldb.Scalar[int64], find, int64(after))
-		switch {
-		case errors.Is(err, sqldb.ErrNoRows):
-		case err != nil:
-			return 0, err
-		case lowest == 0 || n < lowest:
-			lowest = n
-		}
-	}
-	return id.Account(lowest), nil
+	return nextOf(ctx, q, after, []Part{{Next: NextBy(findAccountWithBalance)}, {Next: NextBy(findAccountWithTransfers)}})
 }
 
 func (r *AuditResult) account(ctx context.Context, tx *sqldb.Tx, account id.Account, blockers []Blocker) error {

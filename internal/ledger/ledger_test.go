@@ -17,6 +17,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 )
@@ -541,4 +542,48 @@ func ExampleInsufficientError() {
 	err := &ledger.InsufficientError{Book: ledger.Available, Balance: money.BRL(70).Amount(), Need: money.BRL(71).Amount()}
 	fmt.Println(err)
 	// Output: ledger: available holds 0.70 BRL, 0.71 is needed
+}
+
+// A form that is sent twice, or by two at once, adjusts once; its key does nothing else.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		w, ctx := newWorld(db), t.Context()
+		a := w.account(t)
+		ids := make([]id.ID, 4)
+		var running sync.WaitGroup
+		for i := range ids {
+			running.Go(func() {
+				made, err := w.AdjustOnce(ctx, "form 1", a, money.BRL(10_00).Amount(), "twice")
+				if err != nil {
+					t.Error(err)
+				}
+				ids[i] = made.ID
+			})
+		}
+		running.Wait()
+		for _, x := range ids {
+			if x != ids[0] {
+				t.Errorf("one form made %s and %s", ids[0], x)
+			}
+		}
+		for range 2 {
+			if _, err := w.HoldOnce(ctx, "form 1", a, 3_00, "review"); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := w.AdjustOnce(ctx, "form 1", a, money.BRL(-10_00).Amount(), "twice"); !errors.Is(err, ledger.ErrAnother) {
+			t.Errorf("a debit by the key of a credit: %v", err)
+		}
+		if _, err := w.HoldOnce(ctx, "form 1", a, 4_00, "review"); !errors.Is(err, ledger.ErrAnother) {
+			t.Errorf("another hold by the same key: %v", err)
+		}
+		if diff := cmp.Diff(ledger.Balance{Available: 7_00, Blocked: 3_00}, w.balance(t, a, money.CurrencyBRL)); diff != "" {
+			t.Error(diff)
+		}
+		entries, err := oplog.List(ctx, db, oplog.Page{Account: a})
+		if err != nil || len(entries) != 2 {
+			t.Errorf("%d entries of two changes, %v", len(entries), err)
+		}
+	})
 }

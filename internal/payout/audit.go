@@ -2,7 +2,6 @@ package payout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,9 +13,8 @@ import (
 )
 
 const (
-	auditPage   = 1000          // payouts read at once
-	problemsMax = 1000          // the list's bound; payouts with more are broken all over
-	auditTime   = 6 * time.Hour // one account can have many millions
+	auditPage   = 1000 // payouts read at once
+	problemsMax = 1000 // the list's bound; payouts with more are broken all over
 
 	// Over all accounts, by leaps along the index.
 	findAccountWithPayouts = `SELECT account_id FROM payout WHERE account_id > $1 ORDER BY account_id LIMIT 1`
@@ -40,25 +38,17 @@ OR (e.type = 'payout.completed' AND p.status IN ('completed', 'reversed')) OR (e
 // Audit holds every account's payouts against its transfers and its events: what is held is the money of payouts that are
 // processing, each payout was posted as its state says and no otherwise, and each transition after border wrote its event,
 // of which no two can be: the database sees to that. It goes account by account, each at one moment of its own.
-func Audit(ctx context.Context, db *sqldb.DB, border id.ID) (problems []ledger.Problem, err error) {
-	ctx, cancel := context.WithTimeout(ctx, auditTime)
-	defer cancel()
-	var account int64
-	for len(problems) < problemsMax {
-		account, err = sqldb.One(ctx, db, sqldb.Scalar[int64], findAccountWithPayouts, account)
-		if errors.Is(err, sqldb.ErrNoRows) {
-			return problems, nil
-		}
-		if err != nil {
-			return problems, err
-		}
-		a := audit{account: id.Account(account), border: border, posted: map[id.ID]sums{}}
-		if err = db.Read(ctx, a.run); err != nil {
-			return problems, err
-		}
-		problems = append(problems, a.problems...)
-	}
-	return problems, nil
+func Audit(ctx context.Context, db *sqldb.DB, border id.ID) ([]ledger.Problem, error) {
+	return ledger.AuditAll(ctx, db, nil, Part(border))
+}
+
+// Part returns [Audit] of one account.
+func Part(border id.ID) ledger.Part {
+	return ledger.Part{Next: ledger.NextBy(findAccountWithPayouts), Account: func(ctx context.Context, db *sqldb.DB, account id.Account) ([]ledger.Problem, error) {
+		a := audit{account: account, border: border, posted: map[id.ID]sums{}}
+		err := db.Read(ctx, a.run)
+		return a.problems, err
+	}}
 }
 
 // sums are what was posted for a payout, by kind.

@@ -129,7 +129,7 @@ func (d *dispatch) overtaken(ctx context.Context, cause error) error {
 	return nil
 }
 
-// refusal is an acquirer that was asked and is proven not to have sent, as operators read it.
+// refusal is an acquirer that was passed over, or was asked and is proven not to have sent, as operators read it.
 type refusal struct {
 	Acquirer string `json:"acquirer"`
 	Error    string `json:"error"`
@@ -140,11 +140,25 @@ func (p *Payout) note(cause error) error {
 	if cause == nil {
 		return nil
 	}
+	return p.route(refusal{p.Acquirer, cause.Error()})
+}
+
+// pass adds the acquirers that were passed over to the payout's routing.
+func (p *Payout) pass(over []acquirer.Attempt) error {
+	for _, a := range over {
+		if err := p.route(refusal{a.Acquirer, "passed over: " + string(a.Reason)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Payout) route(r refusal) error {
 	var list []refusal
 	if err := json.Unmarshal([]byte(p.Routing), &list); err != nil {
 		return fmt.Errorf("payout: routing of %s: %w", prefix.Format(p.ID), err)
 	}
-	b, err := json.Marshal(append(list, refusal{p.Acquirer, cause.Error()}))
+	b, err := json.Marshal(append(list, r))
 	if err != nil {
 		return err
 	}

@@ -151,6 +151,9 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 		return Payout{}, s.refuseUnasked(ctx, &p, settings.CashOutFee)
 	}
 	p.Acquirer = turn.Acquirer
+	if err := p.pass(plan.Passed()); err != nil {
+		return Payout{}, err
+	}
 	if err := s.hold(ctx, &p, claim, s.limits.hold-s.Clock.RealSince(began)); err != nil {
 		return Payout{}, insufficient(&p, settings.CashOutFee, err)
 	}

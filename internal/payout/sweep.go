@@ -110,6 +110,21 @@ func (s *Service) chase(ctx context.Context, at acquirer.Payer, p *Payout) error
 	return errors.Join(err, s.postpone(ctx, p))
 }
 
+// Ask asks about a payout now, as [Service.CheckDue] does once it is due, and returns it as it then stands. An acquirer that
+// does not answer leaves it as it was.
+func (s *Service) Ask(ctx context.Context, owner id.Account, ref string) (Payout, error) {
+	p, err := s.find(ctx, owner, ref)
+	if err != nil || p.Status != Processing {
+		return p, err
+	}
+	if at, ok := s.Router.Payer(p.Acquirer); ok {
+		if err := s.chase(ctx, at, &p); err != nil && !inquiry.IsAcquirers(err) {
+			return p, err
+		}
+	}
+	return get(ctx, s.DB, owner, p.ID)
+}
+
 // postpone has the payout looked at again later: soon while its send is young, or in doubt.
 func (s *Service) postpone(ctx context.Context, p *Payout) error {
 	now := s.Clock.Now()

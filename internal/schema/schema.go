@@ -66,6 +66,9 @@ var Tables = map[string]Class{
 	"session":          Local,
 	"sign_in_try":      Local,
 
+	"acquirer_switch": Reference,
+	"operator_log":    Local,
+
 	"unmatched_infraction": Local,
 	"unmatched_deposit":    Local,
 }
@@ -97,10 +100,12 @@ var Finds = map[string]string{
 	"webhook.findOwner":               "nodes that have deliveries in hand, dead ones among them",
 	"webhook.findOwned":               "what a dead node had in hand",
 	"webhook.findParked":              "how many deliveries have failed for good",
+	"webhook.findParkedAfter":         "operators look at deliveries that have failed for good",
 	"webhook.findOldestWaiting":       "how late deliveries are",
 	"clawback.findAccount":            "the audit goes from account to account",
 	"charge.findAccountWithCharges":   "the audit goes from account to account",
 	"infraction.findNamed":            "acquirers know infractions by names that do not tell the account",
+	"infraction.findLatest":           "operators look at infractions of all accounts",
 	"infraction.findUndecided":        "infractions whose acquirer may have decided them",
 	"infraction.findHanding":          "defenses that wait for their acquirer",
 	"infraction.countDefenses":        "defenses that operators must look at",

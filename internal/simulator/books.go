@@ -20,6 +20,9 @@ import (
 // acquirerNames are the acquirers of this world, the preferred one first. The journal knows them by their places here.
 var acquirerNames = [...]string{"alpha", "beta"}
 
+// AcquirerNames returns the names of the acquirers of every world, the preferred one first.
+func AcquirerNames() []string { return acquirerNames[:] }
+
 // openingBalance is what each acquirer begins with.
 const openingBalance money.BRL = 10_000_000_00
 

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"maps"
@@ -122,7 +123,10 @@ func (b *Browser) Try(ctx context.Context, method, path string, form url.Values,
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	var body []byte
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") { // which has no end
+		body, err = io.ReadAll(response.Body)
+	}
 	return &Shown{response.StatusCode, response.Header.Get("Location"), response.Header, string(body)}, err
 }
 
@@ -160,4 +164,61 @@ func (s *Shown) Lacks(tb testing.TB, texts ...string) *Shown {
 		}
 	}
 	return s
+}
+
+// Messages is a stream of server-sent events, each as its lines; it ends with the stream.
+type Messages <-chan string
+
+// Follow opens a stream, which is closed when the test ends.
+func (b *Browser) Follow(tb testing.TB, path string) Messages {
+	tb.Helper()
+	r, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, b.url+path, http.NoBody)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	endless := *b.client
+	endless.Timeout = 0
+	response, err := endless.Do(r)
+	if err != nil {
+		tb.Fatalf("testkit: %s: %v", path, err)
+	}
+	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/event-stream") {
+		tb.Fatalf("testkit: %s: %d %s", path, response.StatusCode, kind)
+	}
+	tb.Cleanup(func() { response.Body.Close() })
+	messages := make(chan string, streamMessagesMax)
+	go func() {
+		defer close(messages)
+		lines := bufio.NewScanner(response.Body)
+		message := ""
+		for lines.Scan() {
+			switch text := lines.Text(); {
+			case text != "":
+				message += text + "\n"
+			case message != ":\n": // that the stream lives
+				messages <- message
+				fallthrough
+			default:
+				message = ""
+			}
+		}
+	}()
+	return messages
+}
+
+const streamMessagesMax = 100
+
+// Next returns the next message, or "" when the stream has ended.
+func (m Messages) Next(tb testing.TB) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), requestTimeMax)
+	defer cancel()
+	select {
+	case message := <-m:
+		return message
+	case <-ctx.Done():
+		tb.Fatal("testkit: nothing was told")
+		return ""
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -104,7 +105,16 @@ func (s *Service) invite(ctx context.Context, i Invitation) (string, error) {
 	if i.Account != 0 {
 		account, role = int64(i.Account), string(i.Role)
 	}
+	what, after := oplog.PersonInvite, oplog.Fields{"role": string(i.Role)}
+	switch {
+	case i.Kind == KindReset:
+		what, after = oplog.PersonReset, nil
+	case i.Operator:
+		after["operator"] = "yes"
+	}
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: what, Account: i.Account, Subject: i.Email, After: after})
 	err := s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		entry.Write(ctx, tx)
 		if i.Account != 0 && i.Email != "" {
 			// The last one counts, so that a form that is sent twice leaves one link that opens.
 			tx.Queue(ctx, replaceInvitation, account, i.Email, i.Operator)
@@ -309,7 +319,9 @@ func (s *Service) Remove(ctx context.Context, email string) (Person, error) {
 	if err != nil {
 		return p, err
 	}
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: oplog.PersonRemove, Subject: p.Email, Before: oplog.Fields{"name": p.Name}})
 	return p, s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		entry.Write(ctx, tx)
 		for _, sql := range []string{deletePerson, deleteMemberships, deleteSessions, dropRecovery} {
 			tx.Queue(ctx, sql, p.ID)
 		}
@@ -329,7 +341,9 @@ func (s *Service) Invitations(ctx context.Context, account id.Account) ([]Invita
 
 // Withdraw makes an invitation into an account useless. It fails with [ErrLink] when the account has no such one.
 func (s *Service) Withdraw(ctx context.Context, account id.Account, invitation id.ID) error {
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: oplog.InvitationWithdraw, Account: account, Subject: invitation.String()})
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		entry.Write(ctx, tx)
 		tx.Guard(ctx, ErrLink, withdrawInvitation, int64(account), invitation)
 		return nil
 	})
@@ -337,38 +351,52 @@ func (s *Service) Withdraw(ctx context.Context, account id.Account, invitation i
 
 // SetRole changes what somebody is in an account that they are in.
 func (s *Service) SetRole(ctx context.Context, account id.Account, person id.ID, role Role) error {
-	if err := s.checkMember(ctx, account, person); err != nil {
+	m, err := s.member(ctx, account, person)
+	if err != nil {
 		return err
 	}
 	now := s.Clock.Real()
-	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error { return addMember(ctx, tx, account, person, role, now) })
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{
+		Action: oplog.PersonRole, Account: account, Subject: m.Person.Email,
+		Before: oplog.Fields{"role": string(m.Role)}, After: oplog.Fields{"role": string(role)},
+	})
+	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		entry.Write(ctx, tx)
+		return addMember(ctx, tx, account, person, role, now)
+	})
 }
 
 // Expel takes somebody out of an account.
 func (s *Service) Expel(ctx context.Context, account id.Account, person id.ID) error {
-	if err := s.checkMember(ctx, account, person); err != nil {
+	m, err := s.member(ctx, account, person)
+	if err != nil {
 		return err
 	}
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{
+		Action: oplog.PersonExpel, Account: account, Subject: m.Person.Email, Before: oplog.Fields{"role": string(m.Role)},
+	})
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		if err := keepOwner(ctx, tx, account, person); err != nil {
 			return err
 		}
+		entry.Write(ctx, tx)
 		_, err := tx.Exec(ctx, deleteMember, int64(account), person)
 		return err
 	})
 }
 
-func (s *Service) checkMember(ctx context.Context, account id.Account, person id.ID) error {
+// member returns somebody who is in an account.
+func (s *Service) member(ctx context.Context, account id.Account, person id.ID) (Member, error) {
 	members, err := s.Members(ctx, account)
 	if err != nil {
-		return err
+		return Member{}, err
 	}
 	for _, m := range members {
 		if m.Person.ID == person {
-			return nil
+			return m, nil
 		}
 	}
-	return ErrNotFound
+	return Member{}, ErrNotFound
 }
 
 // pruneMax is how many rows of each kind one Step deletes.

@@ -115,8 +115,30 @@ func (s *Service) open(ctx context.Context, person id.ID, kind Session, from Fro
 	return text, err
 }
 
-// Authenticate returns whose cookie it is, also of a session that is not whole yet. It fails with [ErrNoSession].
+// Authenticate returns whose cookie it is, also of a session that is not whole yet, and that it was used. It fails with
+// [ErrNoSession].
 func (s *Service) Authenticate(ctx context.Context, token string) (Visitor, error) {
+	v, err := s.Look(ctx, token)
+	now := s.Clock.Real()
+	if err != nil || !v.Session.Whole || now.Sub(v.Session.SeenAt) < seenEvery {
+		return v, err
+	}
+	end := v.Session.CreatedAt.Add(SessionTime)
+	if idle := now.Add(IdleTime); idle.Before(end) {
+		end = idle
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Queue(ctx, touchSession, now.UnixMicro(), end.UnixMicro(), v.Session.ID)
+		return nil
+	})
+	if err != nil {
+		return Visitor{}, err
+	}
+	return v, nil
+}
+
+// Look is [Service.Authenticate] for what a browser does by itself: it does not keep the session from becoming idle.
+func (s *Service) Look(ctx context.Context, token string) (Visitor, error) {
 	if token == "" || len(token) > tokenMax {
 		return Visitor{}, ErrNoSession
 	}
@@ -128,21 +150,8 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Visitor, erro
 	if !v.Session.Whole {
 		return v, nil
 	}
-	end := v.Session.CreatedAt.Add(SessionTime)
-	if !now.Before(end) {
+	if !now.Before(v.Session.CreatedAt.Add(SessionTime)) {
 		return Visitor{}, ErrNoSession
-	}
-	if now.Sub(v.Session.SeenAt) >= seenEvery {
-		if idle := now.Add(IdleTime); idle.Before(end) {
-			end = idle
-		}
-		err := s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-			tx.Queue(ctx, touchSession, now.UnixMicro(), end.UnixMicro(), v.Session.ID)
-			return nil
-		})
-		if err != nil {
-			return Visitor{}, err
-		}
 	}
 	v.Memberships, err = s.Memberships(ctx, v.Person.ID)
 	return v, err

@@ -107,7 +107,7 @@ func (s *Service) misplaced(ctx context.Context, d row, e *Endpoint) error {
 	if !e.settled {
 		return nil // it is being seen to
 	}
-	_, err := s.write(ctx, e, func(e *Endpoint) bool { e.settled = false; return true })
+	_, err := s.write(ctx, e, nil, func(e *Endpoint) bool { e.settled = false; return true })
 	return err
 }
 

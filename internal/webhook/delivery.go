@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -135,6 +137,8 @@ var errNobody = fault.New(fault.Conflict, "event_without_delivery", "no endpoint
 // Redeliver has an event sent again, as it was, to all who were to be told of it, or to one endpoint of its account, also
 // one that was not. It returns how many are to be sent; one that is under way is not counted.
 func (s *Service) Redeliver(ctx context.Context, e event.Event, endpoint string) (int, error) {
+	public := event.Prefix.Format(e.ID)
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: oplog.EventRedeliver, Account: e.Account, Subject: public})
 	if endpoint == "" {
 		rows, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(e.Account), e.ID, EndpointsMax*2)
 		if err != nil {
@@ -143,7 +147,7 @@ func (s *Service) Redeliver(ctx context.Context, e event.Event, endpoint string)
 		if len(rows) == 0 {
 			return 0, errNobody
 		}
-		return s.redeliver(ctx, e.Account, rows, dueAtOnce)
+		return s.redeliver(ctx, e.Account, rows, dueAtOnce, entry)
 	}
 	to, err := s.GetOf(ctx, e.Account, endpoint)
 	if err == nil && to.Status != Active {
@@ -160,7 +164,7 @@ func (s *Service) Redeliver(ctx context.Context, e event.Event, endpoint string)
 	if err != nil {
 		return 0, err
 	}
-	return s.redeliver(ctx, e.Account, []row{one}, dueAtOnce)
+	return s.redeliver(ctx, e.Account, []row{one}, dueAtOnce, entry)
 }
 
 // Range says which events are sent again.
@@ -187,6 +191,15 @@ func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range)
 	if !r.Since.Before(r.Until) || r.Until.Sub(r.Since) > rangeMax {
 		return done, invalid("until", "range_wrong", fmt.Sprintf("must be after since, and at most %d days", rangeMax/(24*time.Hour)))
 	}
+	// Once for all slices, before the first.
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{
+		Action: oplog.EventRedeliver, Account: owner, Subject: owner.String(), After: oplog.Fields{
+			"since": r.Since.Format(time.RFC3339), "until": r.Until.Format(time.RFC3339), "failed": strconv.FormatBool(r.Failed),
+		},
+	})
+	if err := s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error { entry.Write(ctx, tx); return nil }); err != nil {
+		return done, err
+	}
 	after, end := id.First(r.Since), id.First(r.Until)
 	for looked := 0; ; looked += rangeSlice {
 		ids, err := sqldb.All(ctx, s.DB, sqldb.Scalar[id.ID], listBetween, int64(owner), after, end, rangeSlice)
@@ -209,7 +222,7 @@ func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range)
 				return (r.Failed && !failed) || (!r.Endpoint.IsZero() && d.endpoint != r.Endpoint)
 			})...)
 		}
-		n, err := s.redeliver(ctx, owner, rows, s.Clock.Now().UnixMicro())
+		n, err := s.redeliver(ctx, owner, rows, s.Clock.Now().UnixMicro(), nil)
 		done.Deliveries += n
 		if err != nil {
 			return done, err
@@ -217,8 +230,9 @@ func (s *Service) RedeliverRange(ctx context.Context, owner id.Account, r Range)
 	}
 }
 
-// redeliver makes deliveries due, those of active endpoints. Their attempts are counted on.
-func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row, due int64) (count int, err error) {
+// redeliver makes deliveries due, those of active endpoints. Their attempts are counted on. The entry is nil where it is
+// written already.
+func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row, due int64, entry *oplog.Entry) (count int, err error) {
 	lanes := map[id.ID]*Endpoint{}
 	for _, d := range rows {
 		if lanes[d.endpoint] == nil {
@@ -242,6 +256,10 @@ func (s *Service) redeliver(ctx context.Context, owner id.Account, rows []row, d
 			}
 			count += int(n)
 		}
+		if entry != nil {
+			entry.After = oplog.Fields{"deliveries": strconv.Itoa(count)}
+			entry.Write(ctx, tx)
+		}
 		return nil
 	})
 	return count, err
@@ -257,6 +275,56 @@ func (s *Service) CountParked(ctx context.Context) (int, error) {
 		return struct{}{}, r.Scan(&account, &event)
 	}, findParked, parkedShown)
 	return len(rows), err
+}
+
+// ParkedDelivery is a delivery that has failed for good.
+type ParkedDelivery struct {
+	Account  id.Account
+	Event    id.ID
+	Endpoint *Endpoint
+	Last     Attempt // the zero Attempt when it is no longer kept
+}
+
+const parkedPageMax = 100
+
+// ListParked returns deliveries of all accounts that have failed for good, behind the last one that was seen, or from the first
+// on for nil: at most limit, and never more than a hundred. An account's are in the order of their events.
+func (s *Service) ListParked(ctx context.Context, after *ParkedDelivery, limit int) ([]ParkedDelivery, error) {
+	var border key
+	if after != nil {
+		border = key{after.Account, after.Event, after.Endpoint.ID}
+	}
+	rows, err := sqldb.All(ctx, s.DB, scanRow, findParkedAfter, int64(border.account), lowest(border.event), lowest(border.endpoint), min(limit, parkedPageMax))
+	if err != nil {
+		return nil, err
+	}
+	var list []ParkedDelivery
+	for _, d := range rows {
+		one := ParkedDelivery{Account: d.account, Event: d.event}
+		if one.Endpoint, err = getEndpoint(ctx, s.DB, d.account, d.endpoint); err != nil {
+			return nil, err
+		}
+		last, err := sqldb.All(ctx, s.DB, func(r sqldb.Row) (a Attempt, err error) {
+			_, a, err = scanAttempt(r)
+			return a, err
+		}, selectLastAttempt, int64(d.account), d.event, d.endpoint)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range last {
+			one.Last = a
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// lowest returns x, or what is below every identifier for none: NULL would compare as neither.
+func lowest(x id.ID) id.ID {
+	if x.IsZero() {
+		return id.First(time.UnixMicro(0))
+	}
+	return x
 }
 
 // Lag returns how late the delivery is that has waited longest, of endpoints that keep up.

@@ -15,6 +15,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/node"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -108,6 +109,10 @@ func (s *Service) Create(ctx context.Context, owner id.Account, e Endpoint) (*En
 	if made.secret, err = s.seal(ctx, made, secret); err != nil {
 		return nil, "", err
 	}
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{
+		Action: oplog.EndpointCreate, Account: owner, Subject: Prefix.Format(made.ID),
+		After: oplog.Fields{"url": made.URL, "events": FormatEvents(made.Events)},
+	})
 	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		if made.version, err = sqldb.One(ctx, tx, sqldb.Scalar[int64], bumpVersion); err != nil {
 			return err
@@ -124,6 +129,7 @@ func (s *Service) Create(ctx context.Context, owner id.Account, e Endpoint) (*En
 		if n >= EndpointsMax {
 			return errTooMany
 		}
+		entry.Write(ctx, tx)
 		made.insert(ctx, tx)
 		return nil
 	})
@@ -144,22 +150,22 @@ func (s *Service) List(ctx context.Context, owner id.Account) ([]*Endpoint, erro
 
 // Disable keeps events from being sent. What waits goes out once the endpoint is enabled again.
 func (s *Service) Disable(ctx context.Context, public string) (*Endpoint, error) {
-	return s.change(ctx, public, func(e *Endpoint) { e.Status, e.settled = Disabled, false })
+	return s.change(ctx, public, oplog.EndpointDisable, func(e *Endpoint) { e.Status, e.settled = Disabled, false })
 }
 
 // Enable lets events be sent again, those that waited included.
 func (s *Service) Enable(ctx context.Context, public string) (*Endpoint, error) {
-	return s.change(ctx, public, func(e *Endpoint) { e.Status, e.settled, e.pace, e.FailingSince = Active, false, common, time.Time{} })
+	return s.change(ctx, public, oplog.EndpointEnable, func(e *Endpoint) { e.Status, e.settled, e.pace, e.FailingSince = Active, false, common, time.Time{} })
 }
 
 // Delete takes an endpoint from its account. What waits for it is cancelled.
 func (s *Service) Delete(ctx context.Context, public string) (*Endpoint, error) {
-	return s.change(ctx, public, func(e *Endpoint) { e.Status, e.settled = Deleted, false })
+	return s.change(ctx, public, oplog.EndpointDelete, func(e *Endpoint) { e.Status, e.settled = Deleted, false })
 }
 
 // Subscribe changes which types of event an endpoint is told of; nil means all.
 func (s *Service) Subscribe(ctx context.Context, public string, types []event.Type) (*Endpoint, error) {
-	return s.change(ctx, public, func(e *Endpoint) { e.Events = types })
+	return s.change(ctx, public, oplog.EndpointSubscribe, func(e *Endpoint) { e.Events = types })
 }
 
 const rotateMax = 30 * 24 * time.Hour
@@ -183,7 +189,7 @@ func (s *Service) Rotate(ctx context.Context, public string, after time.Duration
 		return nil, "", err
 	}
 	now := s.Clock.Now().Truncate(time.Microsecond)
-	e, err := s.change(ctx, public, func(e *Endpoint) {
+	e, err := s.change(ctx, public, oplog.EndpointRotate, func(e *Endpoint) {
 		if !e.NextAt.IsZero() && !now.Before(e.NextAt) {
 			e.secret = e.nextSecret // it signs already
 		}
@@ -217,16 +223,19 @@ func (s *Service) GetOf(ctx context.Context, owner id.Account, public string) (*
 	return e, err
 }
 
-// change changes an endpoint that is not deleted.
-func (s *Service) change(ctx context.Context, public string, how func(*Endpoint)) (*Endpoint, error) {
+// change changes an endpoint that is not deleted, at somebody's wish.
+func (s *Service) change(ctx context.Context, public string, what oplog.Action, how func(*Endpoint)) (*Endpoint, error) {
 	e, err := s.Get(ctx, public)
 	if err != nil {
 		return nil, err
 	}
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: what, Account: e.Account, Subject: public})
 	gone := false
-	e, err = s.write(ctx, e, func(e *Endpoint) bool {
+	e, err = s.write(ctx, e, entry, func(e *Endpoint) bool {
 		if gone = e.Status == Deleted; !gone {
+			entry.Before = e.fields()
 			how(e)
+			entry.After = e.fields()
 		}
 		return !gone
 	})
@@ -240,9 +249,18 @@ func (s *Service) change(ctx context.Context, public string, how func(*Endpoint)
 	return e, err
 }
 
+// fields say what can be changed of an endpoint at somebody's wish.
+func (e *Endpoint) fields() oplog.Fields {
+	fields := oplog.Fields{"status": string(e.Status), "url": e.URL}
+	if !e.NextAt.IsZero() {
+		fields["next_secret_from"] = e.NextAt.Format(time.RFC3339)
+	}
+	return fields
+}
+
 // write changes an endpoint as it stands, under the lock that orders all changes, unless how finds nothing to do. A
-// second run after a lost COMMIT does the same again.
-func (s *Service) write(ctx context.Context, of *Endpoint, how func(*Endpoint) bool) (changed *Endpoint, err error) {
+// second run after a lost COMMIT does the same again. The entry is nil for what nobody wished for.
+func (s *Service) write(ctx context.Context, of *Endpoint, entry *oplog.Entry, how func(*Endpoint) bool) (changed *Endpoint, err error) {
 	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		version, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], bumpVersion)
 		if err != nil {
@@ -256,6 +274,9 @@ func (s *Service) write(ctx context.Context, of *Endpoint, how func(*Endpoint) b
 		if how(e) {
 			e.version = version
 			e.store(ctx, tx)
+			if entry != nil {
+				entry.Write(ctx, tx)
+			}
 		}
 		return nil
 	})

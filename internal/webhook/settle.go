@@ -92,7 +92,7 @@ func (s *Service) adjust(ctx context.Context, x id.ID, how func(*Endpoint) bool)
 	if e == nil {
 		return nil
 	}
-	_, err := s.write(ctx, e, how)
+	_, err := s.write(ctx, e, nil, how)
 	return err
 }
 
@@ -136,7 +136,7 @@ func (s *Service) settle(ctx context.Context, e *Endpoint) (more bool, err error
 	if !s.isQuiet(e) {
 		return false, nil
 	}
-	_, err = s.write(ctx, e, func(now *Endpoint) bool {
+	_, err = s.write(ctx, e, nil, func(now *Endpoint) bool {
 		isSame := now.version == e.version
 		now.settled = now.settled || isSame
 		return isSame

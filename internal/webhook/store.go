@@ -87,16 +87,20 @@ WHERE account_id = $3 AND event_id = $4 AND endpoint_id = $5 AND owner IS NULL`
 VALUES ($1, $2, $3, $4, 'waiting', 0, $5) ON CONFLICT (account_id, event_id, endpoint_id) DO NOTHING`
 	listBetween = `SELECT id FROM event WHERE account_id = $1 AND id > $2 AND id < $3 ORDER BY id LIMIT $4`
 
-	raisePruned       = `UPDATE bookmark SET id = $1 WHERE name = 'events' AND id < $1`
-	selectPruned      = `SELECT id FROM bookmark WHERE name = 'events'`
-	selectSliceEnd    = `SELECT id FROM event WHERE account_id = $1 AND id > $2 AND id < $3 ORDER BY id LIMIT 1 OFFSET $4`
-	existsEvent       = `SELECT EXISTS (SELECT 1 FROM event WHERE account_id = $1 AND id > $2 AND id <= $3)`
-	isKept            = ` IN (SELECT d.event_id FROM delivery d WHERE d.account_id = $1 AND d.event_id > $2 AND d.event_id <= $3 AND d.state IN ('waiting', 'parked'))`
-	pruneEvents       = `DELETE FROM event WHERE account_id = $1 AND id > $2 AND id <= $3 AND id NOT` + isKept
-	prunePlaces       = `DELETE FROM feed_place WHERE account_id = $1 AND event_id > $2 AND event_id <= $3 AND event_id NOT` + isKept
-	pruneAttempts     = `DELETE FROM delivery_attempt WHERE account_id = $1 AND event_id > $2 AND event_id <= $3 AND event_id NOT` + isKept
-	pruneDeliveries   = `DELETE FROM delivery WHERE account_id = $1 AND event_id > $2 AND event_id <= $3 AND state IN ('delivered', 'cancelled') AND event_id NOT` + isKept
-	findParked        = `SELECT account_id, event_id FROM delivery WHERE state = 'parked' LIMIT $1`
+	raisePruned     = `UPDATE bookmark SET id = $1 WHERE name = 'events' AND id < $1`
+	selectPruned    = `SELECT id FROM bookmark WHERE name = 'events'`
+	selectSliceEnd  = `SELECT id FROM event WHERE account_id = $1 AND id > $2 AND id < $3 ORDER BY id LIMIT 1 OFFSET $4`
+	existsEvent     = `SELECT EXISTS (SELECT 1 FROM event WHERE account_id = $1 AND id > $2 AND id <= $3)`
+	isKept          = ` IN (SELECT d.event_id FROM delivery d WHERE d.account_id = $1 AND d.event_id > $2 AND d.event_id <= $3 AND d.state IN ('waiting', 'parked'))`
+	pruneEvents     = `DELETE FROM event WHERE account_id = $1 AND id > $2 AND id <= $3 AND id NOT` + isKept
+	prunePlaces     = `DELETE FROM feed_place WHERE account_id = $1 AND event_id > $2 AND event_id <= $3 AND event_id NOT` + isKept
+	pruneAttempts   = `DELETE FROM delivery_attempt WHERE account_id = $1 AND event_id > $2 AND event_id <= $3 AND event_id NOT` + isKept
+	pruneDeliveries = `DELETE FROM delivery WHERE account_id = $1 AND event_id > $2 AND event_id <= $3 AND state IN ('delivered', 'cancelled') AND event_id NOT` + isKept
+	findParked      = `SELECT account_id, event_id FROM delivery WHERE state = 'parked' LIMIT $1`
+	findParkedAfter = `SELECT ` + deliveryColumns + ` FROM delivery
+WHERE state = 'parked' AND (account_id, event_id, endpoint_id) > ($1, $2, $3) ORDER BY account_id, event_id, endpoint_id LIMIT $4`
+	selectLastAttempt = `SELECT endpoint_id, number, at, took, status, COALESCE(error, ''), response FROM delivery_attempt
+WHERE account_id = $1 AND event_id = $2 AND endpoint_id = $3 ORDER BY number DESC LIMIT 1`
 	findOldestWaiting = `SELECT due_at FROM delivery WHERE lane = $1 AND state = 'waiting' AND owner IS NULL AND due_at > 0 ORDER BY due_at LIMIT 1`
 
 	selectSealKey = `SELECT content FROM seal_key WHERE name = 'default'`

@@ -2,7 +2,6 @@ package withdrawal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,9 +13,8 @@ import (
 )
 
 const (
-	auditPage   = 1000          // withdrawals read at once
-	problemsMax = 1000          // the list's bound; withdrawals with more are broken all over
-	auditTime   = 6 * time.Hour // one account can have many millions
+	auditPage   = 1000 // withdrawals read at once
+	problemsMax = 1000 // the list's bound; withdrawals with more are broken all over
 
 	// Over all accounts, by leaps along the index.
 	findAccount = `SELECT account_id FROM withdrawal WHERE account_id > $1 ORDER BY account_id LIMIT 1`
@@ -40,25 +38,17 @@ OR (e.type = 'crypto.payout.completed' AND w.status = 'completed') OR (e.type = 
 // Audit holds every account's withdrawals against its transfers and its events: what is held in USDT is the money of
 // withdrawals that are processing, each was posted as its state says and no otherwise, and each transition after border
 // wrote its event. It goes account by account, each at one moment of its own.
-func Audit(ctx context.Context, db *sqldb.DB, border id.ID) (problems []ledger.Problem, err error) {
-	ctx, cancel := context.WithTimeout(ctx, auditTime)
-	defer cancel()
-	var account int64
-	for len(problems) < problemsMax {
-		account, err = sqldb.One(ctx, db, sqldb.Scalar[int64], findAccount, account)
-		if errors.Is(err, sqldb.ErrNoRows) {
-			return problems, nil
-		}
-		if err != nil {
-			return problems, err
-		}
-		a := audit{account: id.Account(account), border: border, posted: map[id.ID]sums{}}
-		if err = db.Read(ctx, a.run); err != nil {
-			return problems, err
-		}
-		problems = append(problems, a.problems...)
-	}
-	return problems, nil
+func Audit(ctx context.Context, db *sqldb.DB, border id.ID) ([]ledger.Problem, error) {
+	return ledger.AuditAll(ctx, db, nil, Part(border))
+}
+
+// Part returns [Audit] of one account.
+func Part(border id.ID) ledger.Part {
+	return ledger.Part{Next: ledger.NextBy(findAccount), Account: func(ctx context.Context, db *sqldb.DB, account id.Account) ([]ledger.Problem, error) {
+		a := audit{account: account, border: border, posted: map[id.ID]sums{}}
+		err := db.Read(ctx, a.run)
+		return a.problems, err
+	}}
 }
 
 // sums are what was posted for a withdrawal, by kind.

@@ -1,0 +1,344 @@
+package browsertest
+
+import (
+	"encoding/base32"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ponte-pay/ponte/client/webhook"
+	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
+	"github.com/ponte-pay/ponte/internal/testkit"
+	"github.com/ponte-pay/ponte/internal/totp"
+	"github.com/ponte-pay/ponte/internal/user"
+)
+
+// town is a server with its bank, a browser and an account.
+type town struct {
+	*testkit.Service
+	world *testkit.World
+	b     *browser
+	shop  testkit.Account
+}
+
+func newTown(t *testing.T) *town {
+	t.Helper()
+	w := testkit.NewWorld(t)
+	s := testkit.Run(t, sqltest.SQLite(t), testkit.Simulator(w))
+	t.Cleanup(func() {
+		for line := range strings.Lines(s.Log()) {
+			if strings.Contains(line, `"level":"ERROR"`) {
+				t.Errorf("the server logged %s", line)
+			}
+		}
+	})
+	return &town{s, w, startBrowser(t), s.Account(t, "Padaria Aurora")}
+}
+
+// home returns a path below the account.
+func (w *town) home(path string) string { return "/accounts/" + w.shop.ID.String() + path }
+
+// stock gives the account one thing of each kind.
+func (w *town) stock(t *testing.T) testkit.Things {
+	t.Helper()
+	return w.Stock(t, w.shop, w.world, func() { w.world.Do(t, http.MethodPost, "/sim/clock", `{"advance_seconds": 60}`, nil) })
+}
+
+// phone is somebody's authenticator app.
+type phone struct {
+	secret []byte
+	step   int64 // whose code was used last
+}
+
+// code returns a code that was not used before.
+func (a *phone) code() string {
+	a.step = max(a.step+1, totp.Step(testkit.Real.Real())-1)
+	return totp.Code(a.secret, a.step)
+}
+
+// person is somebody in a tab.
+type person struct {
+	*tab
+	email string
+	phone *phone
+}
+
+// comeIn opens an invitation, chooses a password and sets up an authenticator app.
+func (w *town) comeIn(t *testing.T, i user.Invitation) *person {
+	t.Helper()
+	link, err := w.Core.Users.Invite(t.Context(), i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &person{w.b.open(t, w.URL), i.Email, &phone{}}
+	p.visit("/invitations/" + link)
+	p.check("invitation")
+	p.fill("Seu nome", "Ana Maria")
+	p.fill("Nova senha", testkit.PasswordOfAll)
+	p.follow("Continuar")
+	if !i.Operator { // who has to have one is led there
+		p.visit("/security/totp")
+	}
+	secret := evaluate[string](p.tab, `document.getElementById("c-totp").textContent`)
+	if p.phone.secret, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(secret, " ", "")); err != nil {
+		t.Fatal(err)
+	}
+	p.fill("Seis dígitos", p.phone.code())
+	p.follow("Ligar")
+	p.check("recovery-codes")
+	p.follow("Já guardei")
+	return p
+}
+
+// signIn signs out and in again, with the second factor.
+func (p *person) signIn() {
+	p.Helper()
+	p.follow("Sair")
+	p.check("sign-in")
+	p.fill("E-mail", p.email)
+	p.fill("Senha", testkit.PasswordOfAll)
+	p.follow("Entrar")
+	p.check("sign-in-code")
+	p.fill("Código do autenticador", p.phone.code())
+	p.leaving(func() { p.press("\r") })
+}
+
+// receiver is a program of the account holder's that is told what happens.
+type receiver struct {
+	URL    string
+	secret atomic.Value // a string; what events have to be signed with
+	heard  chan string  // type and attempt of each event that was
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	const heardMax = 100
+	r := &receiver{heard: make(chan string, heardMax)}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		secret, _ := r.secret.Load().(string)
+		body, err := io.ReadAll(req.Body)
+		if err == nil {
+			err = webhook.Verify(req.Header.Get(webhook.SignatureHeader), body, secret, testkit.Real.Real())
+		}
+		if err != nil {
+			t.Errorf("a delivery that cannot be trusted: %v", err)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.heard <- req.Header.Get("X-Service-Event-Type") + " " + req.Header.Get("X-Service-Attempt")
+	}))
+	t.Cleanup(s.Close)
+	r.URL = s.URL + "/hooks"
+	return r
+}
+
+// want waits until the receiver was told something.
+func (r *receiver) want(t *testing.T, what string) {
+	t.Helper()
+	testkit.Wait(t, what, func() bool {
+		select {
+		case heard := <-r.heard:
+			return heard == what
+		default:
+			return false
+		}
+	})
+}
+
+// register registers an endpoint, and gives its secret to the receiver.
+func (w *town) register(p *person, r *receiver) {
+	p.Helper()
+	p.visit(w.home("/webhooks"))
+	p.follow("Novo webhook")
+	p.fill("URL", r.URL)
+	p.pick("Todos os eventos")
+	p.follow("Cadastrar")
+	r.secret.Store(evaluate[string](p.tab, `document.getElementById("secret-hook").value`))
+	p.check("owner-webhook-secret")
+	p.follow("Já guardei")
+	p.see("Ativo")
+	p.follow("Enviar teste")
+	r.want(p.T, "webhook.test 1")
+}
+
+// redeliver has the event of the payment sent again.
+func (w *town) redeliver(p *person, r *receiver) {
+	p.Helper()
+	p.visit(w.home("/events"))
+	p.follow("charge.paid")
+	p.click("Reenviar")
+	r.want(p.T, "charge.paid 2")
+}
+
+// takePayment makes a charge by hand, pays it in the bank's page, and sees it turn paid without loading the page again.
+func (w *town) takePayment(p *person) {
+	p.Helper()
+	p.visit(w.home("/charges"))
+	p.follow("Nova cobrança")
+	p.fill("Valor em reais", "1.234,50")
+	p.fill("Descrição", "Bolo de casamento")
+	p.follow("Criar cobrança")
+	p.see("Aguardando")
+	charge := p.path()
+	code := evaluate[string](p.tab, `document.getElementById("copy-paste").value`)
+	p.mark()
+	list, overview := p.beside(w.home("/charges")), p.beside(w.home(""))
+	bank := w.b.open(p.T, w.world.URL)
+	bank.visit("/")
+	bank.check("bank")
+	bank.fill("Código copia e cola", code)
+	bank.follow("Ler o código")
+	bank.follow("Pagar R$ 1.234,50")
+	bank.see("Pago: R$ 1.234,50")
+
+	// Whoever looks at it sees it: on the page of the charge, in the list and on the overview.
+	p.see("Paga")
+	p.see("Uma cobrança de R$ 1.234,50 foi paga.")
+	list.see("Paga")
+	overview.see("R$ 6.153,50") // 5.000,00 and this, less a payout of 80,00 with its fee
+	for _, t := range []*tab{p.tab, list, overview} {
+		if !t.isSame() {
+			p.Errorf("%s was loaded again", t.path())
+		}
+		t.checkShift("paid live")
+	}
+	said := evaluate[bool](p.tab, `(() => { const e = document.getElementById("toast"); return e.getAttribute("aria-live") === "polite" && e.textContent.includes("foi paga"); })()`)
+	if !said {
+		p.Error("nothing was said to screen readers")
+	}
+	if p.path() != charge {
+		p.Errorf("went to %s", p.path())
+	}
+	p.shoot("charge-paid-live")
+}
+
+// sendPayout sends money by hand, with a code of the authenticator app, and sees it arrive.
+func (w *town) sendPayout(p *person) {
+	p.Helper()
+	p.visit(w.home("/payouts"))
+	p.follow("Novo pagamento")
+	p.fill("Valor que o destinatário recebe", "250,00")
+	p.fill("Chave Pix", "maria@example.org")
+	p.fill("external_id", "farinha-7")
+	p.follow("Continuar")
+	p.see("R$ 251,00") // with the fee
+	p.check("owner-payout-confirm")
+	p.fill("Código do autenticador", p.phone.code())
+	p.follow("Enviar R$ 250,00")
+	p.mark()
+	p.see("Concluído")
+	p.see("Manual")
+	if !p.isSame() {
+		p.Error("the page was loaded again")
+	}
+}
+
+// defend answers the infraction.
+func (w *town) defend(p *person, infraction string) {
+	p.Helper()
+	p.visit(w.home("/infractions/" + infraction))
+	p.see("Aberta")
+	p.fill("Sua defesa", "O bolo foi entregue e o cliente assinou.")
+	p.fill("Link das provas", "https://padaria.example.org/provas/1042.pdf")
+	p.click("Enviar defesa")
+	p.follow("Confirmar")
+	p.see("Em análise")
+	p.see("O bolo foi entregue e o cliente assinou.")
+}
+
+// lock has the operator lock the account, and the owner see it.
+func (w *town) lock(operator, owner *person) {
+	operator.Helper()
+	operator.visit("/admin/accounts")
+	operator.follow("Padaria Aurora")
+	operator.pick("Em análise")
+	operator.fill("Motivo", "documentos vencidos")
+	operator.click("Mudar a situação")
+	operator.follow("Confirmar")
+	operator.see("A situação da conta foi mudada.")
+	operator.see("documentos vencidos") // in the log
+	owner.visit(w.home(""))
+	owner.see("Esta conta está em análise.")
+	owner.check("owner-locked")
+	w.Get(operator.T, w.shop.Key, "/v1/balance").WantError(operator.T, http.StatusLocked, "ACCOUNT_LOCKED")
+}
+
+// audit has the operator add up all books.
+func (w *town) audit(operator *person) {
+	operator.Helper()
+	operator.visit("/admin")
+	operator.follow("Auditoria")
+	operator.follow("Auditar agora")
+	operator.see("Tudo fecha.")
+}
+
+// The dashboard in a browser. One server and one browser are enough: they cost more than what is done with them.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	t.Run("keyboard", w.keyboard)
+	t.Run("walk", w.walk)
+}
+
+// People use the dashboard: an owner takes and sends money, connects a program and defends the account, and an operator
+// looks after it.
+func (w *town) walk(t *testing.T) {
+	known := map[string]bool{}
+	owner := w.comeIn(t, user.Invitation{Email: "ana@example.com", Account: w.shop.ID, Role: user.Owner})
+	owner.signIn()
+	things := w.stock(t)
+	program := newReceiver(t)
+	w.register(owner, program)
+	w.takePayment(owner)
+	program.want(t, "charge.paid 1")
+	w.redeliver(owner, program)
+	w.sendPayout(owner)
+	w.defend(owner, things.Infraction)
+	owner.visit(w.home(""))
+	owner.crawl("owner", known)
+	owner.visit("/docs")
+	owner.crawl("docs", known)
+	owner.visit("/docs/crypto") // the largest
+	owner.check("docs-crypto")
+
+	operator := w.comeIn(t, user.Invitation{Email: "op@example.com", Operator: true})
+	w.lock(operator, owner)
+	w.audit(operator)
+	operator.visit("/admin")
+	operator.crawl("operator", known)
+}
+
+// The main things can be done without a mouse: come in, make a charge, find it again, go out.
+func (w *town) keyboard(t *testing.T) {
+	w.Person(t, "bia@example.com", w.shop.ID, user.Owner)
+	p := w.b.open(t, w.URL)
+	p.visit("/sign-in")
+	p.tabTo("E-mail")
+	p.typeIn("bia@example.com")
+	p.tabTo("Senha")
+	p.typeIn(testkit.PasswordOfAll)
+	p.leaving(func() { p.press(kb.Enter) })
+
+	p.press(kb.Tab) // the first thing on every page
+	p.press(kb.Enter)
+	p.wait("the focus in the page itself", `document.activeElement.id === "main"`)
+	p.tabTo("Nova cobrança")
+	p.leaving(func() { p.press(kb.Enter) })
+	p.tabTo("Descrição")
+	p.typeIn("Bolo")
+	p.fill("Valor em reais", "30") // it has the focus from the start
+	p.leaving(func() { p.press(kb.Enter) })
+	p.see("R$ 30,00")
+	p.see("Aguardando")
+	p.tabTo("Cobranças")
+	p.leaving(func() { p.press(kb.Enter) })
+	p.see("Bolo")
+	p.tabTo("Sair")
+	p.leaving(func() { p.press(kb.Enter) })
+	p.see("Entrar")
+}
