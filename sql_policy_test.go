@@ -41,6 +41,8 @@ var dialectFolders = map[string]string{
 var boundedWithoutLimit = map[string]string{
 	"ledger.selectBalances": "an account has four books in a currency",
 	"ledger.sumTransfers":   "one row for each currency and pair of books",
+
+	"ledger.sumTransfersSince": "one row for each currency and pair of books",
 }
 
 var (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
@@ -179,6 +180,9 @@ func (d *Dashboard) createCharge(v *visit) (reply, error) {
 		PayerName:     f.text("payer_name", textRule{max: personNameMax}),
 		PayerDocument: f.document("payer_document"),
 		ExternalID:    f.text("external_id", textRule{max: externalIDMax}),
+	}
+	if strings.Trim(request.PayerDocument, "0123456789") != "" { // as the API has it, although a CNPJ may have letters now
+		f.wrong("payer_document", "form.document")
 	}
 	var words []string
 	for _, e := range expiries {

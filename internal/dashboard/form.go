@@ -132,7 +132,7 @@ func (f *form) document(field string) string {
 
 // brl reads an amount of reais of at least min, as people write it: 1.234,56 in Portuguese and 1,234.56 in English.
 func (f *form) brl(field string, least money.BRL) money.BRL {
-	value, err := money.ParseBRL(f.number(field))
+	value, err := money.ParseBRL(f.cents(field))
 	switch {
 	case f.Errors[field] != "":
 	case err != nil:
@@ -154,12 +154,24 @@ func (f *form) usdt(field string) money.USDT {
 
 // usd reads a price in dollars of more than nothing.
 func (f *form) usd(field string) money.USD {
-	value, err := money.ParseUSD(f.number(field))
+	value, err := money.ParseUSD(f.cents(field))
 	if f.Errors[field] == "" && (err != nil || value <= 0) {
 		f.wrong(field, "form.amount")
 	}
 	return value
 }
+
+// cents reads a number with at most two decimals. 10,000 is ten in one language and ten thousand in the other: whoever
+// writes it is asked.
+func (f *form) cents(field string) string {
+	text := f.number(field)
+	if _, fraction, _ := strings.Cut(text, "."); len(fraction) > centDigits {
+		f.wrong(field, "form.amount")
+	}
+	return text
+}
+
+const centDigits = 2
 
 func (f *form) number(field string) string {
 	return f.v.locale.parseNumber(f.text(field, textRule{required: true}))

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"regexp"
@@ -155,6 +156,31 @@ func (l locale) coins(quantity decimal.Decimal, code string) string {
 		symbol = c.Symbol
 	}
 	return l.number(quantity.String()) + space + symbol
+}
+
+// browsers and systems are looked for in this order: each names those before it too.
+var (
+	browsers = []string{"Edg", "OPR", "Firefox", "Chrome", "Safari"}
+	systems  = []string{"Android", "iPhone", "iPad", "Windows", "Mac OS", "Linux"}
+
+	browserNames = map[string]string{"Edg": "Edge", "OPR": "Opera"}
+)
+
+// agent shortens what a browser calls itself to what people call it; others are shown as they are.
+func agent(text string) string {
+	find := func(names []string) string {
+		for _, n := range names {
+			if strings.Contains(text, n) {
+				return cmp.Or(browserNames[n], n)
+			}
+		}
+		return ""
+	}
+	browser, system := find(browsers), find(systems)
+	if browser == "" || system == "" {
+		return text
+	}
+	return browser + " · " + system
 }
 
 // tones are how states look: what is good, what waits, what is bad, and what is over.

@@ -79,7 +79,7 @@ func (d *Dashboard) showInfraction(v *visit) (reply, error) {
 	return page("infraction", data)
 }
 
-// defend stores a defense. It can be given once, so that a second form is told that there is nothing to defend.
+// defend stores a defense. It can be given once, so that a second one is told that there is nothing to defend.
 func (d *Dashboard) defend(v *visit) (reply, error) {
 	f := newForm(v)
 	data, err := d.infractionData(v, f)
@@ -98,7 +98,7 @@ func (d *Dashboard) defend(v *visit) (reply, error) {
 		if err == nil {
 			_, err = d.Infractions.Defend(v.Context(), found, defense)
 		}
-		if err == nil {
+		if err == nil || errors.Is(err, infraction.ErrNotOpen) && d.said(v, defense) {
 			v.flash("infractions.defended")
 			return goTo(accountPath(v.account, "infractions", data.Infraction.Public))
 		}
@@ -107,6 +107,12 @@ func (d *Dashboard) defend(v *visit) (reply, error) {
 		}
 	}
 	return again("infraction", data)
+}
+
+// said reports whether this very defense is stored: whoever clicks twice has sent it once.
+func (d *Dashboard) said(v *visit, defense infraction.Defense) bool {
+	f, err := d.Infractions.Get(v.Context(), v.account.ID, v.thing())
+	return err == nil && f.DefenseText == defense.Text && f.DefenseEvidenceURL == defense.EvidenceURL && !f.DefendedAt.IsZero()
 }
 
 func isHTTPS(text string) bool {

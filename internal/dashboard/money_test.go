@@ -213,8 +213,9 @@ func (x *shop) defend(t *testing.T, page string) {
 	form := url.Values{"defense_text": {"Entreguei.\r\nHá recibo."}, "defense_evidence_url": {"https://example.com/recibo"}}
 	x.owner.Post(t, page, form).Want(t, http.StatusSeeOther)
 	x.owner.Get(t, page).Want(t, http.StatusOK, "Defesa enviada.", "Em análise", "Entreguei.", "https://example.com/recibo").Lacks(t, "Sua defesa")
-	x.owner.Get(t, page).Lacks(t, "Defesa enviada.") // said once
-	x.owner.Post(t, page, form).Want(t, http.StatusUnprocessableEntity, "Só uma infração aberta pode ser defendida")
+	x.owner.Get(t, page).Lacks(t, "Defesa enviada.")         // said once
+	x.owner.Post(t, page, form).Want(t, http.StatusSeeOther) // clicked twice
+	x.owner.Post(t, page, with(form, "defense_text", "Outra.")).Want(t, http.StatusUnprocessableEntity, "Só uma infração aberta pode ser defendida")
 }
 
 // A form that is sent twice, one after the other or at once, makes one thing.
@@ -375,7 +376,7 @@ func TestStatement(t *testing.T) {
 	}
 	x.owner.Get(t, x.path+"/statement?currency=USDT").Want(t, http.StatusOK, "Nenhum movimento")
 	for query, text := range map[string]string{
-		"from=2026-01-01&to=2026-12-31": "No máximo 31 dias", "from=2026-02-01&to=2026-01-01": "antes da inicial", "from=x": "Escreva uma data", "from=1066-01-01": "Escreva uma data",
+		"from=2024-01-01&to=2026-12-31": "No máximo 366 dias", "from=2026-02-01&to=2026-01-01": "antes da inicial", "from=x": "Escreva uma data", "from=1066-01-01": "Escreva uma data",
 	} {
 		x.owner.Get(t, x.path+"/statement?"+query).Want(t, http.StatusUnprocessableEntity, text)
 	}
@@ -411,7 +412,7 @@ func TestSettingsHold(t *testing.T) {
 	}
 	x.send(t, "/charges", form)
 	for field, value := range map[string]string{
-		"amount": "1,99", "description": strings.Repeat("x", 141), "payer_document": "11111111111", "external_id": strings.Repeat("x", 121), "expires_in": "5",
+		"amount": "10,000", "description": strings.Repeat("x", 141), "payer_document": "11111111111", "external_id": strings.Repeat("x", 121), "expires_in": "5",
 	} {
 		x.owner.Post(t, x.path+"/charges", with(x.form(t, "/charges/new"), "amount", "10", "expires_in", "3600", field, value)).
 			Want(t, http.StatusUnprocessableEntity, `aria-describedby="e-`+field+`"`, `role="alert"`)

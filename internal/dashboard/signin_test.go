@@ -59,6 +59,11 @@ func TestSignIn(t *testing.T) {
 		b.Get(t, home).Want(t, http.StatusOK, "Padaria", "Proprietário", "Ana Maria")
 		b.Post(t, "/sign-out", nil).Want(t, http.StatusSeeOther)
 		b.Get(t, home).Want(t, http.StatusSeeOther)
+		// Who asks for a part of a page is sent away as a whole.
+		part := b.Do(t, http.MethodGet, home, nil, http.Header{"Hx-Request": {"true"}}).Want(t, http.StatusOK)
+		if to := part.Header.Get("Hx-Redirect"); !strings.HasPrefix(to, "/sign-in?next=") || part.Body != "" {
+			t.Errorf("sent to %q with %q", to, part.Body)
+		}
 
 		for range 12 {
 			b.Post(t, "/sign-in", credentials("eva@example.com", "wrong password"))

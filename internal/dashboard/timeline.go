@@ -17,6 +17,7 @@ type moment struct {
 	Tone       string // good, wait, bad or ""
 	Note       string // "" for none
 	Event      string // its public id; "" when it emits none
+	Page       string // of the event
 	Deliveries []webhook.Delivery
 }
 
@@ -40,8 +41,10 @@ func (d *Dashboard) timeline(ctx context.Context, v *visit, ref id.ID, others ..
 		if err != nil {
 			return nil, err
 		}
+		public := event.Prefix.Format(e.ID)
 		list = append(list, moment{
-			At: e.CreatedAt(), Text: v.t("event." + string(e.Type)), Tone: eventTones[e.Type], Event: event.Prefix.Format(e.ID), Deliveries: deliveries,
+			At: e.CreatedAt(), Text: v.t("event." + string(e.Type)), Tone: eventTones[e.Type], Event: public,
+			Page: accountPath(v.account, "events", public), Deliveries: deliveries,
 		})
 	}
 	for _, m := range others {

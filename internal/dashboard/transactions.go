@@ -74,7 +74,7 @@ type statementData struct {
 	Currencies []option
 	Currency   money.Currency
 	List       []statementRow
-	More       bool   // there are more lines than the page shows
+	Pager      pager
 	CSV        string // where all of them are
 }
 
@@ -92,17 +92,14 @@ var own = []ledger.Book{ledger.Available, ledger.Pending, ledger.Blocked}
 
 // Bounds of a statement.
 const (
-	statementRows    = 200 // that the page shows
-	statementDays    = 31  // that the page can span
-	statementDaysCSV = 366 // that a download can span
-	dayTime          = 24 * time.Hour
-	csvWriteTime     = 30 * time.Second // for each thousand lines
+	statementRows = 50  // that the page shows
+	statementDays = 366 // that it can span
+	dayTime       = 24 * time.Hour
+	csvWriteTime  = 30 * time.Second // for each thousand lines
 )
 
-var errEnough = errors.New("dashboard: the page is full")
-
 // period reads which part of a statement is wanted: days of Brasilia, the last included.
-func (d *Dashboard) period(v *visit, f *form, daysMax int) report.Period {
+func (d *Dashboard) period(v *visit, f *form) report.Period {
 	q := v.URL.Query()
 	today := d.Clock.Now().In(brasilia)
 	read := func(field string, otherwise time.Time) time.Time {
@@ -128,15 +125,15 @@ func (d *Dashboard) period(v *visit, f *form, daysMax int) report.Period {
 	case f.broken():
 	case days < 1:
 		f.wrong("to", "statement.day_order")
-	case days > daysMax:
-		f.wrong("to", "statement.day_many", daysMax)
+	case days > statementDays:
+		f.wrong("to", "statement.day_many", statementDays)
 	}
 	return p
 }
 
 func (d *Dashboard) showStatement(v *visit) (reply, error) {
 	f := newForm(v)
-	p := d.period(v, f, statementDays)
+	p := d.period(v, f)
 	data := statementData{Form: f, Currency: p.Currency, CSV: pathWith(accountPath(v.account, "statement", "download"), v.URL.Query())}
 	for _, c := range money.Currencies {
 		data.Currencies = append(data.Currencies, option{string(c), string(c)})
@@ -144,11 +141,16 @@ func (d *Dashboard) showStatement(v *visit) (reply, error) {
 	if f.broken() {
 		return again("statement", data)
 	}
-	err := report.Statement(v.Context(), d.DB, p, func(l report.Line) error {
-		if len(data.List) == statementRows {
-			data.More = true
-			return errEnough
-		}
+	before, err := id.Parse(v.URL.Query().Get("after"))
+	if err != nil {
+		before = id.ID{}
+	}
+	lines, more, err := report.Latest(v.Context(), d.DB, p, before, statementRows)
+	if err != nil {
+		return reply{}, err
+	}
+	last := ""
+	for _, l := range lines {
 		row := statementRow{Line: l, Reference: report.Reference(&l.Transfer), Amount: l.Transfer.Amount}
 		row.Link = v.link(row.Reference)
 		from, to := slices.Contains(own, l.Transfer.Source), slices.Contains(own, l.Transfer.Target)
@@ -157,17 +159,15 @@ func (d *Dashboard) showStatement(v *visit) (reply, error) {
 		}
 		row.Total = money.Amount{Currency: p.Currency, Units: l.Balance.Available + l.Balance.Pending + l.Balance.Blocked}
 		data.List = append(data.List, row)
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return reply{}, err
+		last = l.Transfer.ID.String()
 	}
+	data.Pager = newPager(v, more, last)
 	return page("statement", data)
 }
 
 func (d *Dashboard) downloadStatement(v *visit) (reply, error) {
 	f := newForm(v)
-	p := d.period(v, f, statementDaysCSV)
+	p := d.period(v, f)
 	if f.broken() {
 		return goTo(pathWith(accountPath(v.account, "statement"), v.URL.Query()))
 	}

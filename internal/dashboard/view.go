@@ -66,6 +66,7 @@ func functions(l locale, a assets) template.FuncMap {
 		"coins":  l.coins,
 		"asset":  a.path,
 		"args":   arguments,
+		"agent":  agent,
 		"icon":   icon,
 		"url":    func(s string) template.URL { return template.URL(s) }, //nolint:gosec // only for images that we made
 		"locale": func() string { return string(l) },

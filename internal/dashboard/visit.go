@@ -223,6 +223,12 @@ func compress(body []byte, level int) ([]byte, error) {
 // fail shows what went wrong, or goes where the visitor has to go first. The cause is for the log.
 func (d *Dashboard) fail(v *visit, err error) {
 	if to, ok := errors.AsType[detourError](err); ok {
+		if v.Header.Get("Hx-Request") != "" {
+			// A part of a page was asked for; the whole browser has to go.
+			v.w.Header().Set("Hx-Redirect", string(to))
+			_ = httpkit.Write(v.w, httpkit.Answer{Raw: []byte{}}) // it has nothing to encode
+			return
+		}
 		_ = d.write(v, reply{to: string(to)}) // it has nothing to build
 		return
 	}

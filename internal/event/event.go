@@ -128,9 +128,10 @@ func (l *Log) Write(ctx context.Context, tx *sqldb.Tx, e Event) error {
 }
 
 const (
-	listSince    = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3`
-	insertEvent  = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
-	listEventsOf = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND ref = $2 ORDER BY id LIMIT $3`
+	listSince   = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3`
+	insertEvent = `INSERT INTO event (account_id, id, type, data, ref) VALUES ($1, $2, $3, $4, $5)`
+	// By type, which the index has: in the order of time SQLite would read all events of the account.
+	listEventsOf = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND ref = $2 ORDER BY type LIMIT $3`
 	selectEvent  = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id = $2`
 
 	listLatest = `SELECT account_id, id, type, data FROM event WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
@@ -152,7 +153,9 @@ const ofMax = 32
 
 // Of returns what happened to a thing of an account, in the order in which it did.
 func Of(ctx context.Context, q sqldb.Querier, account id.Account, ref id.ID) ([]Event, error) {
-	return sqldb.All(ctx, q, scanEvent, listEventsOf, int64(account), ref, ofMax)
+	list, err := sqldb.All(ctx, q, scanEvent, listEventsOf, int64(account), ref, ofMax)
+	slices.SortFunc(list, func(a, b Event) int { return a.ID.Compare(b.ID) })
+	return list, err
 }
 
 // Get returns an account's event, or [sqldb.ErrNoRows].

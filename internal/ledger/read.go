@@ -36,6 +36,9 @@ func (b *Balance) Of(book Book) *int64 {
 // Apply moves a transfer's amount.
 func (b *Balance) Apply(t *Transfer) { b.move(t.Source, t.Target, t.Amount.Units) }
 
+// Undo takes a transfer's amount back.
+func (b *Balance) Undo(t *Transfer) { b.move(t.Target, t.Source, t.Amount.Units) }
+
 func (b *Balance) move(source, target Book, units int64) {
 	if p := b.Of(source); p != nil {
 		*p -= units
@@ -76,6 +79,22 @@ func BalanceBefore(ctx context.Context, q sqldb.Querier, account id.Account, cur
 	return b, err
 }
 
+// BalanceAt returns what an account had before an identifier, from what it has now. It costs what moved since then, and
+// nothing of what was before; the transaction shows both at one moment.
+func BalanceAt(ctx context.Context, tx *sqldb.Tx, account id.Account, currency money.Currency, at id.ID) (Balance, error) {
+	b, err := Balances(ctx, tx, account, currency)
+	if err != nil {
+		return b, err
+	}
+	totals, err := sqldb.All(ctx, tx, scanTotal, sumTransfersSince, int64(account), at)
+	for _, t := range totals {
+		if t.currency == currency {
+			b.move(t.target, t.source, t.units)
+		}
+	}
+	return b, err
+}
+
 // Range is a part of an account's transfers.
 type Range struct {
 	Account  id.Account
@@ -89,6 +108,11 @@ type Range struct {
 // Transfers returns a range of transfers, oldest first, whatever their target.
 func Transfers(ctx context.Context, q sqldb.Querier, r Range) ([]Transfer, error) {
 	return sqldb.All(ctx, q, scanTransfer, selectTransfers, int64(r.Account), string(r.Currency), r.After, r.Before, r.Limit)
+}
+
+// LatestTransfers is [Transfers], newest first.
+func LatestTransfers(ctx context.Context, q sqldb.Querier, r Range) ([]Transfer, error) {
+	return sqldb.All(ctx, q, scanTransfer, selectLatestTransfers, int64(r.Account), string(r.Currency), r.After, r.Before, r.Limit)
 }
 
 // Adjustments returns what operators credited and debited below an identifier, newest first.

@@ -54,6 +54,10 @@ FROM balance b WHERE b.account_id = $1 AND b.currency = $2`
 	selectTransfers = `SELECT ` + transferColumns + ` FROM transfer
 WHERE account_id = $1 AND currency = $2 AND id > $3 AND id < $4 ORDER BY id LIMIT $5`
 
+	// The same, newest first.
+	selectLatestTransfers = `SELECT ` + transferColumns + ` FROM transfer
+WHERE account_id = $1 AND currency = $2 AND id > $3 AND id < $4 ORDER BY id DESC LIMIT $5`
+
 	// Newest first; the literal lets the partial index serve it. An empty target means any.
 	selectAdjustments = `SELECT ` + transferColumns + ` FROM transfer
 WHERE account_id = $1 AND kind = 'adjustment' AND currency = $2 AND id < $3 AND ($4 = '' OR target = $4)
@@ -67,6 +71,9 @@ WHERE account_id = $1 AND kind IN ('hold', 'release') AND id > $2 ORDER BY id LI
 
 	sumTransfers = `SELECT currency, source, target, COUNT(*), CAST(SUM(amount) AS BIGINT) FROM transfer
 WHERE account_id = $1 AND id < $2 GROUP BY currency, source, target`
+
+	sumTransfersSince = `SELECT currency, source, target, COUNT(*), CAST(SUM(amount) AS BIGINT) FROM transfer
+WHERE account_id = $1 AND id >= $2 GROUP BY currency, source, target`
 
 	countStrayDeltas = `SELECT COUNT(*) FROM delta d WHERE d.account_id = $1 AND NOT EXISTS (
 SELECT 1 FROM transfer t WHERE t.account_id = d.account_id AND t.id = d.id

@@ -209,6 +209,45 @@ func TestLongStatement(t *testing.T) {
 	})
 }
 
+// Looked at from the end, page by page, a statement is the same.
+func TestLatest(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		began := w.clock.Now()
+		w.live(t, mathrand.New(mathrand.NewPCG(5, 6)), 40)
+		ended := w.clock.Now()
+		for _, currency := range money.Currencies {
+			for _, part := range []struct{ from, to time.Time }{
+				{began.Add(-time.Hour), ended.Add(time.Hour)},
+				{began.Add(ended.Sub(began) / 3), began.Add(2 * ended.Sub(began) / 3)},
+				{ended.Add(time.Hour), ended.Add(2 * time.Hour)},
+			} {
+				p := report.Period{Account: w.mine, Currency: currency, From: part.from, To: part.to}
+				want := w.statement(t, p)
+				slices.Reverse(want)
+				var got []report.Line
+				var before id.ID
+				for more := true; more; {
+					lines, further, err := report.Latest(t.Context(), w.db, p, before, 3)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(lines) > 3 || (further && len(lines) != 3) {
+						t.Fatalf("a page of %d lines", len(lines))
+					}
+					got, more = append(got, lines...), further
+					if more {
+						before = lines[len(lines)-1].Transfer.ID
+					}
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s: %s", currency, diff)
+				}
+			}
+		}
+	})
+}
+
 func TestGetBalance(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, w *world) {

@@ -62,6 +62,36 @@ func Statement(ctx context.Context, q sqldb.Querier, p Period, each func(Line) e
 	}
 }
 
+// Latest returns the last movements of a period, newest first, and whether there are more; before is where to go on, or the
+// zero ID for the end of the period. Each has the balance that Statement gives it. It looks back from what there is now, so
+// that the latest cost least.
+func Latest(ctx context.Context, db *sqldb.DB, p Period, before id.ID, limit int) (lines []Line, more bool, err error) {
+	border := id.First(p.To)
+	if !before.IsZero() && before.Compare(border) < 0 {
+		border = before
+	}
+	err = db.Read(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		lines = nil
+		balance, err := ledger.BalanceAt(ctx, tx, p.Account, p.Currency, border)
+		if err != nil {
+			return err
+		}
+		rows, err := ledger.LatestTransfers(ctx, tx, ledger.Range{
+			Account: p.Account, Currency: p.Currency, After: id.First(p.From), Before: border, Limit: limit + 1,
+		})
+		if err != nil {
+			return err
+		}
+		more = len(rows) > limit
+		for _, t := range rows[:min(len(rows), limit)] {
+			lines = append(lines, Line{t, balance})
+			balance.Undo(&t)
+		}
+		return nil
+	})
+	return lines, more, err
+}
+
 // Reference returns the public id of what a movement belongs to, or "" when it belongs to nothing.
 func Reference(t *ledger.Transfer) string {
 	prefix := id.Charge

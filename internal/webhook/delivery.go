@@ -30,6 +30,7 @@ const (
 type Delivery struct {
 	Endpoint id.ID
 	URL      string // of the endpoint
+	Status   Status // of the endpoint
 	State    State
 	DueAt    time.Time // of the next attempt, while it waits
 	Attempts []Attempt
@@ -80,7 +81,7 @@ func (s *Service) Deliveries(ctx context.Context, owner id.Account, x id.ID) ([]
 		if err != nil {
 			return nil, err
 		}
-		one := Delivery{Endpoint: d.endpoint, URL: e.URL, State: d.state, DueAt: d.dueAt}
+		one := Delivery{Endpoint: d.endpoint, URL: e.URL, Status: e.Status, State: d.state, DueAt: d.dueAt}
 		for _, a := range attempts {
 			if a.endpoint == d.endpoint {
 				one.Attempts = append(one.Attempts, a.Attempt)

@@ -59,6 +59,11 @@
     if (event.target instanceof Element && event.target.closest("[data-auto]")) event.target.form.requestSubmit();
   });
 
+  // A part of the page was exchanged, and what had the focus with it: the keyboard goes on where the new part begins.
+  document.addEventListener("htmx:afterSettle", () => {
+    if (document.activeElement === document.body) document.getElementById("main").focus({ preventScroll: true });
+  });
+
   // Says something politely, to eyes and to screen readers.
   function say(text) {
     const place = document.getElementById("flash");

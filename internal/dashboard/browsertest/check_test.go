@@ -117,7 +117,7 @@ func (p *tab) checkSize(name string) {
 }
 
 var (
-	identifier = regexp.MustCompile(`\b[a-z]+(_[a-z]+)*_[0-9a-z]{8,26}\b`)
+	identifier = regexp.MustCompile(`\b([a-z]+(_[a-z]+)*_[0-9a-z]{8,26}|[0-9a-z]{26})\b`)
 	notInName  = regexp.MustCompile(`[^a-z0-9]+`)
 )
 

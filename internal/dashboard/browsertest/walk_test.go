@@ -2,12 +2,16 @@ package browsertest
 
 import (
 	"encoding/base32"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/ponte-pay/ponte/client/webhook"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
 	"github.com/ponte-pay/ponte/internal/totp"
@@ -104,6 +108,73 @@ func (p *person) signIn() {
 	p.leaving(func() { p.press("\r") })
 }
 
+// receiver is a program of the account holder's that is told what happens.
+type receiver struct {
+	URL    string
+	secret atomic.Value // a string; what events have to be signed with
+	heard  chan string  // type and attempt of each event that was
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	const heardMax = 100
+	r := &receiver{heard: make(chan string, heardMax)}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		secret, _ := r.secret.Load().(string)
+		body, err := io.ReadAll(req.Body)
+		if err == nil {
+			err = webhook.Verify(req.Header.Get(webhook.SignatureHeader), body, secret, testkit.Real.Real())
+		}
+		if err != nil {
+			t.Errorf("a delivery that cannot be trusted: %v", err)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.heard <- req.Header.Get("X-Service-Event-Type") + " " + req.Header.Get("X-Service-Attempt")
+	}))
+	t.Cleanup(s.Close)
+	r.URL = s.URL + "/hooks"
+	return r
+}
+
+// want waits until the receiver was told something.
+func (r *receiver) want(t *testing.T, what string) {
+	t.Helper()
+	testkit.Wait(t, what, func() bool {
+		select {
+		case heard := <-r.heard:
+			return heard == what
+		default:
+			return false
+		}
+	})
+}
+
+// register registers an endpoint, and gives its secret to the receiver.
+func (w *town) register(p *person, r *receiver) {
+	p.Helper()
+	p.visit(w.home("/webhooks"))
+	p.follow("Novo webhook")
+	p.fill("URL", r.URL)
+	p.pick("Todos os eventos")
+	p.follow("Cadastrar")
+	r.secret.Store(evaluate[string](p.tab, `document.getElementById("secret-hook").value`))
+	p.check("owner-webhook-secret")
+	p.follow("Já guardei")
+	p.see("Ativo")
+	p.follow("Enviar teste")
+	r.want(p.T, "webhook.test 1")
+}
+
+// redeliver has the event of the payment sent again.
+func (w *town) redeliver(p *person, r *receiver) {
+	p.Helper()
+	p.visit(w.home("/events"))
+	p.follow("charge.paid")
+	p.click("Reenviar")
+	r.want(p.T, "charge.paid 2")
+}
+
 // takePayment makes a charge by hand, pays it in the bank's page, and sees it turn paid without loading the page again.
 func (w *town) takePayment(p *person) {
 	p.Helper()
@@ -193,7 +264,7 @@ func (w *town) lock(operator, owner *person) {
 	operator.see("documentos vencidos") // in the log
 	owner.visit(w.home(""))
 	owner.see("Esta conta está em análise.")
-	owner.check("owner-locked")
+	owner.shoot("owner-locked")
 	w.Get(operator.T, w.shop.Key, "/v1/balance").WantError(operator.T, http.StatusLocked, "ACCOUNT_LOCKED")
 }
 
@@ -208,7 +279,6 @@ func (w *town) audit(operator *person) {
 
 // The dashboard in a browser. One server and one browser are enough: they cost more than what is done with them.
 func TestDashboard(t *testing.T) {
-	t.Parallel()
 	w := newTown(t)
 	t.Run("keyboard", w.keyboard)
 	t.Run("walk", w.walk)
@@ -221,7 +291,11 @@ func (w *town) walk(t *testing.T) {
 	owner := w.comeIn(t, user.Invitation{Email: "ana@example.com", Account: w.shop.ID, Role: user.Owner})
 	owner.signIn()
 	things := w.stock(t)
+	program := newReceiver(t)
+	w.register(owner, program)
 	w.takePayment(owner)
+	program.want(t, "charge.paid 1")
+	w.redeliver(owner, program)
 	w.sendPayout(owner)
 	w.defend(owner, things.Infraction)
 	owner.visit(w.home(""))

@@ -84,6 +84,10 @@ ALTER TABLE charge ADD COLUMN origin TEXT NOT NULL DEFAULT 'api' CHECK (origin I
 ALTER TABLE payout ADD COLUMN origin TEXT NOT NULL DEFAULT 'api' CHECK (origin IN ('api', 'manual'));
 ALTER TABLE withdrawal ADD COLUMN origin TEXT NOT NULL DEFAULT 'api' CHECK (origin IN ('api', 'manual'));
 
+-- The few of an account that nobody knows of, for its own pages.
+CREATE INDEX payout_own_doubt ON payout (account_id, doubt_at) WHERE doubt_at IS NOT NULL;
+CREATE INDEX withdrawal_own_doubt ON withdrawal (account_id, doubt_at) WHERE doubt_at IS NOT NULL;
+
 -- What came in and went out a day, added up as far as the mark.
 CREATE TABLE activity (
     account_id BIGINT NOT NULL, -- whose it is
