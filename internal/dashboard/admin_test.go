@@ -201,8 +201,18 @@ func TestAdminAcquirers(t *testing.T) {
 		op.Post(t, "/admin/acquirers/on", url.Values{"acquirer": {"alpha"}}).Want(t, http.StatusSeeOther)
 	}
 	createCharge(t, s, shop, "11.00")
-	if books := s.World().Books(t); len(books) != 2 {
-		t.Errorf("the charges are at %+v", books)
+	// What another process switches counts after the next step.
+	if err := s.Core.Switches.Off(t.Context(), "alpha", "by hand"); err != nil {
+		t.Fatal(err)
+	}
+	s.Step(t)
+	createCharge(t, s, shop, "12.00")
+	at := map[string]string{}
+	for _, b := range s.World().Books(t) {
+		at[b.Amount] = b.Acquirer
+	}
+	if at["10.00"] != "beta" || at["11.00"] != "alpha" || at["12.00"] != "beta" {
+		t.Errorf("the charges are at %v", at)
 	}
 }
 
@@ -306,7 +316,14 @@ func TestAdminInstallation(t *testing.T) {
 	op.Post(t, "/admin/audit", nil).Want(t, http.StatusSeeOther)
 	op.Post(t, "/admin/audit", nil).Want(t, http.StatusSeeOther) // the one that waits is shown
 	op.Get(t, "/admin/audit").Want(t, http.StatusOK, `hx-trigger="every 1s"`, "começando")
+	polled := http.Header{"Hx-Request": {"true"}}
+	if again := op.Do(t, http.MethodGet, "/admin/audit", nil, polled).Want(t, http.StatusOK).Header.Get("HX-Refresh"); again != "" {
+		t.Errorf("a page is loaded again while the audit runs: %s", again)
+	}
 	s.Step(t)
+	if again := op.Do(t, http.MethodGet, "/admin/audit", nil, polled).Want(t, http.StatusOK).Header.Get("HX-Refresh"); again != "true" {
+		t.Error("the page does not learn of the end")
+	}
 	op.Get(t, "/admin/audit").Want(t, http.StatusOK, "1 de 1", "Tudo fecha").Lacks(t, "hx-trigger")
 	exec(t, s, `UPDATE balance SET amount = amount + 1 WHERE currency = 'BRL' AND book = 'available'`)
 	op.Post(t, "/admin/audit", nil).Want(t, http.StatusSeeOther)

@@ -198,6 +198,9 @@ func TestWebhooksByHand(t *testing.T) {
 	x.owner.Post(t, page+"/delete", nil).Want(t, http.StatusSeeOther)
 	x.owner.Get(t, page).Want(t, http.StatusNotFound)
 	x.owner.Get(t, event).Want(t, http.StatusOK, r.URL) // what was sent stays
+	x.owner.Get(t, event+"/deliveries/"+hook).Want(t, http.StatusOK, r.URL).Lacks(t, page)
+	x.owner.Post(t, event+"/redeliver", nil).Want(t, http.StatusSeeOther)
+	x.owner.Get(t, event).Want(t, http.StatusOK, "Nada a reenviar")
 	if log := s.Log(); strings.Contains(log, secret) || strings.Contains(log, tomorrow) || strings.Contains(log, atOnce) {
 		t.Error("a secret is in the log")
 	}

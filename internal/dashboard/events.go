@@ -196,10 +196,15 @@ func (d *Dashboard) redeliver(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if _, err := d.Hooks.Redeliver(v.Context(), e, v.PostFormValue("endpoint")); err != nil {
+	n, err := d.Hooks.Redeliver(v.Context(), e, v.PostFormValue("endpoint"))
+	if err != nil {
 		return reply{}, err
 	}
-	v.flash("events.redelivered")
+	if n > 0 {
+		v.flash("events.redelivered")
+	} else {
+		v.flash("events.redelivered_none")
+	}
 	return goTo(accountPath(v.account, "events", event.Prefix.Format(e.ID)))
 }
 
