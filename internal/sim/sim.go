@@ -212,8 +212,8 @@ func live(ctx context.Context, db *sqldb.DB, l life, actions []*Action) (failure
 
 // endWaits are the moves of business time at the end of a life, after each of which everything is done that is due.
 var endWaits = []time.Duration{
-	time.Second, 5 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 6 * time.Minute, 10 * time.Minute, 11 * time.Minute,
-	time.Hour, 2 * time.Hour, 12 * time.Hour, 13 * time.Hour, time.Minute, time.Minute,
+	time.Second, 20 * time.Second, 2 * time.Minute, 6 * time.Minute, time.Minute, 11 * time.Minute, 65 * time.Minute, 3 * time.Hour, 13 * time.Hour,
+	13 * time.Hour, 2 * time.Minute,
 }
 
 const (
@@ -221,7 +221,7 @@ const (
 	deadParts = 8
 	deadPart  = 4 * time.Second
 
-	endRounds = 2 // after each wait: what one node does may be work for the other
+	endRounds = 2 // after each wait, by the nodes in turn: what one does may be work for the other
 	endPause  = 1500 * time.Millisecond
 )
 
@@ -244,16 +244,14 @@ func (l *life) end() ([]string, error) {
 			l.stepNamed(b, "node", "due deliveries")
 		}
 	}
-	for _, wait := range endWaits {
+	for i, wait := range endWaits {
 		l.advance(wait)
 		l.decideAll()
-		for range endRounds {
+		for r := range endRounds {
 			before := l.writes
 			l.pass(endPause)
 			l.worldStep(nil)
-			for _, b := range l.boots {
-				l.workAll(b)
-			}
+			l.workAll(l.boots[(i+r)%len(l.boots)])
 			if l.writes == before {
 				break
 			}
