@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
@@ -57,7 +58,7 @@ func ParseCursor(text string) (Cursor, error) {
 }
 
 const (
-	searchSlice = 500    // accounts read at once
+	searchSlice = 1000   // accounts read at once
 	searchMax   = 20_000 // accounts looked at for one page; who wants more goes on from its end
 	textMax     = 200    // characters that are looked for
 )
@@ -84,25 +85,27 @@ func (s *Service) Search(ctx context.Context, q Query) (Found, error) {
 		at = Cursor{createdAt: math.MaxInt64, id: id.Account(math.MaxInt64)}
 	}
 	var found Found
-	for looked := 0; looked < searchMax; looked += searchSlice {
-		slice, err := sqldb.All(ctx, s.db, scanAccount, selectLatestSQL, at.createdAt, int64(at.id), searchSlice)
+	// As few as can be are read where all match, and more where a search goes on.
+	for looked, slice := 0, q.Limit+1; looked < searchMax; looked, slice = looked+slice, searchSlice {
+		candidates, err := sqldb.All(ctx, s.db, scanCandidate, selectLatestSQL, at.createdAt, int64(at.id), slice)
 		if err != nil {
 			return Found{}, wrap(err)
 		}
-		for i := range slice {
-			a := &slice[i]
-			if !a.matches(text, q.Status) {
-				at = a.cursor()
-				continue
+		for _, c := range candidates {
+			if c.matches(text, q.Status) {
+				if len(found.Accounts) == q.Limit { // there is one more
+					found.Next = at
+					return found, nil
+				}
+				a, err := getAccount(ctx, s.db, c.id)
+				if err != nil {
+					return Found{}, wrap(err)
+				}
+				found.Accounts = append(found.Accounts, a)
 			}
-			if len(found.Accounts) == q.Limit { // there is one more
-				found.Next = found.Accounts[q.Limit-1].cursor()
-				return found, nil
-			}
-			at = a.cursor()
-			found.Accounts = append(found.Accounts, *a)
+			at = c.Cursor
 		}
-		if len(slice) < searchSlice {
+		if len(candidates) < slice {
 			return found, nil
 		}
 	}
@@ -110,22 +113,47 @@ func (s *Service) Search(ctx context.Context, q Query) (Found, error) {
 	return found, nil
 }
 
-func (a *Account) cursor() Cursor { return Cursor{a.CreatedAt.UnixMicro(), a.ID} }
-
-// matches reports whether an operator who looks for a folded text and a status means a.
-func (a *Account) matches(text string, status Status) bool {
-	if status != "" && a.Settings.Status != status {
-		return false
-	}
-	return text == "" || strings.Contains(fold(a.Name), text) || strings.Contains(fold(a.Document), text)
+// candidate is what a search compares of an account.
+type candidate struct {
+	Cursor
+	name     string
+	document string
+	status   Status
 }
 
-// plainLetters are Portuguese letters without their accents.
-var plainLetters = strings.NewReplacer("á", "a", "à", "a", "â", "a", "ã", "a", "é", "e", "ê", "e", "í", "i", "ó", "o", "ô", "o", "õ", "o",
-	"ú", "u", "ü", "u", "ç", "c")
+func scanCandidate(r sqldb.Row) (c candidate, err error) {
+	err = r.Scan(&c.id, &c.createdAt, &c.name, &c.document, &c.status)
+	return c, err
+}
 
-// fold returns what two texts have in common that people take for the same.
-func fold(s string) string { return plainLetters.Replace(strings.ToLower(s)) }
+// matches reports whether an operator who looks for a folded text and a status means it.
+func (c *candidate) matches(text string, status Status) bool {
+	if status != "" && c.status != status {
+		return false
+	}
+	return text == "" || strings.Contains(fold(c.name), text) || strings.Contains(fold(c.document), text)
+}
+
+// fold returns what two texts have in common that people take for the same: no case, and no accents of Portuguese.
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch r = unicode.ToLower(r); r {
+		case 'á', 'à', 'â', 'ã':
+			return 'a'
+		case 'é', 'ê':
+			return 'e'
+		case 'í':
+			return 'i'
+		case 'ó', 'ô', 'õ':
+			return 'o'
+		case 'ú', 'ü':
+			return 'u'
+		case 'ç':
+			return 'c'
+		}
+		return r
+	}, s)
+}
 
 // Count returns how many accounts there are.
 func Count(ctx context.Context, q sqldb.Querier) (int64, error) {

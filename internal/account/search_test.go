@@ -87,3 +87,18 @@ func TestParseCursor(t *testing.T) {
 }
 
 func someAccount() string { return Account{ID: 1}.ID.String() }
+
+// BenchmarkSearch looks through ten thousand accounts for what none of them is called.
+func BenchmarkSearch(b *testing.B) {
+	s := New(sqltest.Open(b, sqltest.SQLite(b)), clock.New(nil), rand.Reader)
+	for range 10_000 {
+		if _, _, err := s.Create(b.Context(), Params{Name: "Padaria São João"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if found, err := s.Search(b.Context(), Query{Text: "livraria"}); err != nil || found.Accounts != nil {
+			b.Fatal(found, err)
+		}
+	}
+}

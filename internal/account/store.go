@@ -37,8 +37,9 @@ WHERE id = $1`
 	selectAccountSQL  = `SELECT ` + accountColumns + ` FROM account WHERE id = $1`
 	lockAccountSQL    = selectAccountSQL + ` FOR NO KEY UPDATE`
 	selectAccountsSQL = `SELECT ` + accountColumns + ` FROM account WHERE id > $1 ORDER BY id LIMIT $2`
-	selectLatestSQL   = `SELECT ` + accountColumns + ` FROM account WHERE (account.created_at, account.id) < ($1, $2)
-ORDER BY account.created_at DESC, account.id DESC LIMIT $3`
+	// What a search compares of each account; the rest is read of those that match.
+	selectLatestSQL = `SELECT id, created_at, name, COALESCE(document, ''), status FROM account
+WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT $3`
 	countAccountsSQL = `SELECT COUNT(*) FROM account`
 )
 

@@ -93,10 +93,10 @@ func parseParked(text string) (*webhook.ParkedDelivery, error) {
 
 func (d *Dashboard) adminRedeliver(v *visit) (reply, error) {
 	e, err := d.Hooks.GetEvent(v.Context(), v.PostFormValue("event"))
-	if err == nil {
-		_, err = d.Hooks.Redeliver(v.Context(), e, v.PostFormValue("endpoint"))
-	}
 	if err != nil {
+		return reply{}, err
+	}
+	if _, err := d.Hooks.Redeliver(v.Context(), e, v.PostFormValue("endpoint")); err != nil {
 		return reply{}, err
 	}
 	return done(v, "admin.redelivered", adminPath+"/deliveries")
@@ -263,6 +263,10 @@ type adminAuditData struct {
 func (d *Dashboard) adminAudit(v *visit) (reply, error) {
 	data := adminAuditData{Progress: d.Operator.Audits.Look()}
 	data.Running = data.State == audit.Waiting || data.State == audit.Running
+	if !data.Running && v.Header.Get("HX-Request") != "" {
+		// Its end changes more than what is polled: what was found, and what can be done next.
+		v.w.Header().Set("HX-Refresh", "true")
+	}
 	const whole = 100
 	switch {
 	case data.State == audit.Done:

@@ -306,7 +306,14 @@ func TestAdminInstallation(t *testing.T) {
 	op.Post(t, "/admin/audit", nil).Want(t, http.StatusSeeOther)
 	op.Post(t, "/admin/audit", nil).Want(t, http.StatusSeeOther) // the one that waits is shown
 	op.Get(t, "/admin/audit").Want(t, http.StatusOK, `hx-trigger="every 1s"`, "começando")
+	polled := http.Header{"Hx-Request": {"true"}}
+	if again := op.Do(t, http.MethodGet, "/admin/audit", nil, polled).Want(t, http.StatusOK).Header.Get("HX-Refresh"); again != "" {
+		t.Errorf("a page is loaded again while the audit runs: %s", again)
+	}
 	s.Step(t)
+	if again := op.Do(t, http.MethodGet, "/admin/audit", nil, polled).Want(t, http.StatusOK).Header.Get("HX-Refresh"); again != "true" {
+		t.Error("the page does not learn of the end")
+	}
 	op.Get(t, "/admin/audit").Want(t, http.StatusOK, "1 de 1", "Tudo fecha").Lacks(t, "hx-trigger")
 	exec(t, s, `UPDATE balance SET amount = amount + 1 WHERE currency = 'BRL' AND book = 'available'`)
 	op.Post(t, "/admin/audit", nil).Want(t, http.StatusSeeOther)

@@ -74,7 +74,7 @@ const (
 	EndpointEnable    Action = "endpoint.enable"    // it is again
 	EndpointDelete    Action = "endpoint.delete"    // it is taken away
 	EndpointRotate    Action = "endpoint.rotate"    // a new secret
-	EndpointSubscribe Action = "endpoint.subscribe" // other types of event
+	EndpointSubscribe Action = "endpoint.subscribe" // other types of events
 	EventRedeliver    Action = "event.redeliver"    // an event, or those of a time, sent again
 	ChargeCancel      Action = "charge.cancel"      // a charge that its acquirer is asked to remove
 	ChargeDismiss     Action = "charge.dismiss"     // a payment that belongs to no charge, and needs nothing more

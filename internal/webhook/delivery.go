@@ -137,8 +137,7 @@ var errNobody = fault.New(fault.Conflict, "event_without_delivery", "no endpoint
 // Redeliver has an event sent again, as it was, to all who were to be told of it, or to one endpoint of its account, also
 // one that was not. It returns how many are to be sent; one that is under way is not counted.
 func (s *Service) Redeliver(ctx context.Context, e event.Event, endpoint string) (int, error) {
-	public := event.Prefix.Format(e.ID)
-	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: oplog.EventRedeliver, Account: e.Account, Subject: public})
+	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: oplog.EventRedeliver, Account: e.Account, Subject: event.Prefix.Format(e.ID)})
 	if endpoint == "" {
 		rows, err := sqldb.All(ctx, s.DB, scanRow, listDeliveries, int64(e.Account), e.ID, EndpointsMax*2)
 		if err != nil {

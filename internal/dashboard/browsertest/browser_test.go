@@ -70,14 +70,14 @@ type tab struct {
 func (b *browser) open(t *testing.T, base string) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
-	return newTab(t, b, ctx, end, base)
+	return b.newTab(ctx, t, end, base)
 }
 
 // beside opens a page in another tab of the same window, and marks it, so that loading it again shows.
 func (p *tab) beside(path string) *tab {
 	p.Helper()
 	ctx, end := chromedp.NewContext(p.ctx)
-	other := newTab(p.T, p.b, ctx, end, p.base)
+	other := p.b.newTab(ctx, p.T, end, p.base)
 	other.visit(path)
 	other.mark()
 	return other
@@ -95,7 +95,7 @@ func (p *tab) isSame() bool {
 	return evaluate[bool](p, "window.same === true")
 }
 
-func newTab(t *testing.T, b *browser, ctx context.Context, end func(), base string) *tab {
+func (b *browser) newTab(ctx context.Context, t *testing.T, end func(), base string) *tab {
 	t.Helper()
 	p := &tab{T: t, b: b, ctx: ctx, base: base}
 	if err := chromedp.Do(ctx); err != nil {
@@ -274,22 +274,6 @@ func (p *tab) fill(label, text string) {
 		return true;
 	})()`)
 	p.typeIn(text)
-}
-
-// choose picks an option of a select, by its text.
-func (p *tab) choose(label, option string) {
-	p.Helper()
-	ok := evaluate[bool](p, `(() => {`+finders+`
-		const e = control(`+quote(label)+`);
-		const o = e && [...e.options].find((o) => o.text.trim() === `+quote(option)+`);
-		if (!o) return false;
-		e.value = o.value;
-		e.dispatchEvent(new Event("change", {bubbles: true}));
-		return true;
-	})()`)
-	if !ok {
-		p.Fatalf("%s: no option %s in %s", p.path(), option, label)
-	}
 }
 
 // pick chooses a radio button, or changes a check box, by its label.

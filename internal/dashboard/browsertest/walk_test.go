@@ -264,7 +264,7 @@ func (w *town) lock(operator, owner *person) {
 	operator.see("documentos vencidos") // in the log
 	owner.visit(w.home(""))
 	owner.see("Esta conta está em análise.")
-	owner.check("owner-locked")
+	owner.shoot("owner-locked")
 	w.Get(operator.T, w.shop.Key, "/v1/balance").WantError(operator.T, http.StatusLocked, "ACCOUNT_LOCKED")
 }
 
@@ -279,7 +279,6 @@ func (w *town) audit(operator *person) {
 
 // The dashboard in a browser. One server and one browser are enough: they cost more than what is done with them.
 func TestDashboard(t *testing.T) {
-	t.Parallel()
 	w := newTown(t)
 	t.Run("keyboard", w.keyboard)
 	t.Run("walk", w.walk)
