@@ -32,7 +32,8 @@ func newTown(t *testing.T) *town {
 	s := testkit.Run(t, sqltest.SQLite(t), testkit.Simulator(w))
 	t.Cleanup(func() {
 		for line := range strings.Lines(s.Log()) {
-			if strings.Contains(line, `"level":"ERROR"`) {
+			// A loop may run out of time on a machine that does much else; a page may not fail.
+			if strings.Contains(line, `"level":"ERROR","msg":"request"`) || strings.Contains(line, `"msg":"panic"`) {
 				t.Errorf("the server logged %s", line)
 			}
 		}
