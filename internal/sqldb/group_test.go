@@ -146,7 +146,7 @@ func (l *lab) begin(ctx context.Context, f func(context.Context, *Tx) error) <-c
 // await spins until the state of the line is as said. Others cannot tell: they wait.
 func (l *lab) await(what string, is func() bool) {
 	l.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); !is(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			l.t.Fatalf("waited in vain for %s", what)
 		}

@@ -11,7 +11,7 @@ import (
 
 const (
 	lookEvery   = 5 * time.Millisecond
-	waitTimeMax = 20 * time.Second
+	waitTimeMax = time.Minute
 )
 
 // Real is the machine's clock.
