@@ -144,11 +144,67 @@ type Payout struct {
 	} `json:"pix"`
 }
 
+// CryptoCharge is the data of crypto.charge.* events. What the provider has not told yet is nil.
+type CryptoCharge struct {
+	ID                 string          `json:"id"`
+	Object             string          `json:"object"`
+	Status             string          `json:"status"`
+	ExternalID         *string         `json:"external_id"`
+	CustomerID         *string         `json:"customer_id"`
+	Metadata           json.RawMessage `json:"metadata"`
+	PriceAmount        json.Number     `json:"price_amount"`
+	PriceCurrency      string          `json:"price_currency"`
+	PayAmount          *json.Number    `json:"pay_amount"` // coins of PayCurrency
+	PayCurrency        string          `json:"pay_currency"`
+	PaidAmount         *json.Number    `json:"paid_amount"` // coins of PayCurrency
+	AmountStatus       *string         `json:"amount_status"`
+	ReceivedAmount     *json.Number    `json:"received_amount"` // USDT before the fee
+	PayAddress         *string         `json:"pay_address"`
+	PayExtraID         *string         `json:"pay_extra_id"`
+	Network            *string         `json:"network"`
+	Fee                *json.Number    `json:"fee"`             // USDT
+	NetAmount          *json.Number    `json:"net_amount"`      // the same as CreditedAmount
+	CreditedAmount     *json.Number    `json:"credited_amount"` // USDT
+	SettlementCurrency string          `json:"settlement_currency"`
+	SettledAmount      *json.Number    `json:"settled_amount"`
+	SettledCurrency    *string         `json:"settled_currency"`
+	RefundedAmount     *json.Number    `json:"refunded_amount"`
+	ExpiresAt          *time.Time      `json:"expires_at"`
+	PaidAt             *time.Time      `json:"paid_at"`
+	CreatedAt          time.Time       `json:"created_at"`
+	PaymentID          *string         `json:"payment_id"`
+}
+
+// CryptoPayout is the data of crypto.payout.* events.
+type CryptoPayout struct {
+	ID                 string      `json:"id"`
+	Object             string      `json:"object"`
+	Status             string      `json:"status"`
+	Currency           string      `json:"currency"` // of the coins that were sent
+	Amount             json.Number `json:"amount"`   // USDT that the recipient gets the worth of
+	Fee                json.Number `json:"fee"`      // USDT, ConversionFee included
+	ConversionFee      json.Number `json:"conversion_fee"`
+	NetAmount          json.Number `json:"net_amount"`   // the same as Amount
+	GrossAmount        json.Number `json:"gross_amount"` // USDT that the account pays
+	SettlementCurrency string      `json:"settlement_currency"`
+	Origin             string      `json:"origin"`
+	ExternalID         *string     `json:"external_id"`
+	TxHash             *string     `json:"tx_hash"`
+	ErrorMessage       *string     `json:"error_message"`
+	CreatedAt          time.Time   `json:"created_at"`
+}
+
 // Charge reads the data of a charge.* event.
 func (e *Event) Charge() (c Charge, err error) { return c, e.read("charge.", &c) }
 
 // Payout reads the data of a payout.* event.
 func (e *Event) Payout() (p Payout, err error) { return p, e.read("payout.", &p) }
+
+// CryptoCharge reads the data of a crypto.charge.* event.
+func (e *Event) CryptoCharge() (c CryptoCharge, err error) { return c, e.read("crypto.charge.", &c) }
+
+// CryptoPayout reads the data of a crypto.payout.* event.
+func (e *Event) CryptoPayout() (p CryptoPayout, err error) { return p, e.read("crypto.payout.", &p) }
 
 func (e *Event) read(prefix string, into any) error {
 	if !strings.HasPrefix(e.Type, prefix) {

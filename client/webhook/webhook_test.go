@@ -155,4 +155,12 @@ func TestData(t *testing.T) {
 	if _, err := e.Charge(); err == nil {
 		t.Error("a payout is no charge")
 	}
+	e = webhook.Event{Type: "crypto.charge.paid", Data: []byte(`{"id":"ccr_1","price_amount":10.5,"credited_amount":9.123456,"settled_amount":null}`)}
+	c, err := e.CryptoCharge()
+	if err != nil || c.ID != "ccr_1" || c.PriceAmount != "10.5" || *c.CreditedAmount != "9.123456" || c.SettledAmount != nil {
+		t.Errorf("%+v %v", c, err)
+	}
+	if _, err := e.CryptoPayout(); err == nil {
+		t.Error("a crypto charge is no crypto payout")
+	}
 }

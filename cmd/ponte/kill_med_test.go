@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,19 +23,6 @@ const (
 	medLivesDefault  = 40
 	medSeed          = 6
 )
-
-func medLives(t *testing.T) int64 {
-	t.Helper()
-	text := os.Getenv(medLivesVariable)
-	if text == "" {
-		return medLivesDefault
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%s: want a number of infractions", medLivesVariable, text)
-	}
-	return n
-}
 
 // court has payments made and disputed, whatever becomes of the server meanwhile.
 type court struct {
@@ -152,7 +137,7 @@ func (k *court) defend(ctx context.Context) {
 // in the end every infraction stands where the bank says, and both have the same money.
 func TestKillDuringDisputes(t *testing.T) {
 	t.Parallel()
-	lives, count := medLives(t), kills(t)
+	lives, count := int64(number(t, medLivesVariable, medLivesDefault)), number(t, killsVariable, killsDefault)
 	each(t, func(t *testing.T, in *installation) {
 		bank := install(t, "", "--data", t.TempDir()).launch(t, "simulator", "--listen", "127.0.0.1:0")
 		bank.ready(t, simulating)

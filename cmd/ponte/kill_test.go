@@ -8,10 +8,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,19 +29,6 @@ const (
 	killsVariable = "PONTE_KILLS"
 	killsDefault  = 4
 )
-
-func kills(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv(killsVariable)
-	if text == "" {
-		return killsDefault
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%s: want a number of times", killsVariable, text)
-	}
-	return n
-}
 
 var simulating = regexp.MustCompile(`The simulators are running at (http://127\.0\.0\.1:\d+)\n`)
 
@@ -163,7 +148,7 @@ func (k *till) make(ctx context.Context, n int64) (c chargeJSON, err error) {
 // is credited once, whenever it was that the server died.
 func TestKillUnderLoad(t *testing.T) {
 	t.Parallel()
-	count := kills(t)
+	count := number(t, killsVariable, killsDefault)
 	each(t, func(t *testing.T, in *installation) {
 		bank := install(t, "", "--data", t.TempDir()).launch(t, "simulator", "--listen", "127.0.0.1:0")
 		bank.ready(t, simulating)

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -86,8 +85,8 @@ func TestTorture(t *testing.T) {
 func TestTortureFindsWhatIsPlanted(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "planted")
-	if output, err := exec.Command("go", "build", "-race="+withRace(), "-tags", "planted_failover", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v: %s", err, output)
+	if err := buildInto(path, "-tags", "planted_failover"); err != nil {
+		t.Fatal(err)
 	}
 	in := onSQLite(t)
 	in.binary = path

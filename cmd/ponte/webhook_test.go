@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -134,15 +133,12 @@ func (c *campaign) kill(t *testing.T) {
 // nothing is lost, nothing is forged, and nobody waits for another.
 func TestWebhooksUnderKill(t *testing.T) {
 	t.Parallel()
-	events, kills := eventsDefault, 1
-	if text := os.Getenv(eventsVariable); text != "" {
-		var err error
-		if events, err = strconv.Atoi(text); err != nil || events < receivers {
-			t.Fatalf("%s=%s: want a number from %d on", eventsVariable, text, receivers)
-		}
-		if events >= eventsFull {
-			kills = killsFull
-		}
+	events, kills := number(t, eventsVariable, eventsDefault), 1
+	if events < receivers {
+		t.Fatalf("%s=%d: want a number from %d on", eventsVariable, events, receivers)
+	}
+	if events >= eventsFull {
+		kills = killsFull
 	}
 	each(t, func(t *testing.T, in *installation) {
 		c := &campaign{in: in, config: filepath.Join(t.TempDir(), "ponte.yaml")}

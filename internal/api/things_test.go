@@ -80,8 +80,10 @@ func (th *Things) post(c *call) (httpkit.Answer, error) {
 	if err := f.Err(); err != nil {
 		return httpkit.Answer{}, err
 	}
-	req := c.creation(idempotency.Pix, body)
-	req.Kind = "thing"
+	req := idempotency.Request{
+		Policy: idempotency.Pix, Account: c.principal.Account.ID, Route: "POST /things",
+		Key: c.Header.Get(idempotencyKeyHeader), Hash: body.Hash(), Kind: "thing",
+	}
 	if want.ExternalID != nil {
 		req.ExternalID = *want.ExternalID
 	}

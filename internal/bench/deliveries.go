@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,8 +76,12 @@ type teller struct {
 
 // deliveries measures events a second from their transaction to a receiver's answer, with one event a transaction, and how
 // soon the first attempt comes at a steady pace.
-func (r *run) deliveries(ctx context.Context, name, url string) error {
-	r.Progress("deliveries on %s", name)
+func (r *run) deliveries(ctx context.Context, e engine) error {
+	r.say("deliveries on %s", e.name)
+	url, err := e.fresh(ctx, "deliveries")
+	if err != nil {
+		return err
+	}
 	t, stop, err := r.startTeller(ctx, url)
 	if err != nil {
 		return err
@@ -86,7 +89,7 @@ func (r *run) deliveries(ctx context.Context, name, url string) error {
 	defer stop()
 	c := t.Clock
 	started := c.Real()
-	work, cancel := context.WithTimeout(ctx, r.duration())
+	work, cancel := context.WithTimeout(ctx, r.Length)
 	defer cancel()
 	var emitters sync.WaitGroup
 	failures := make(chan error, benchEmitters)
@@ -114,29 +117,23 @@ func (r *run) deliveries(ctx context.Context, name, url string) error {
 	if err := t.drain(ctx); err != nil {
 		return err
 	}
-	rate := float64(delivered) / took.Seconds()
-	r.report.Rows = append(r.report.Rows, Row{
-		Name: name + ": deliveries, receiver included", Value: rate, Unit: "/s",
-		Goal: fmt.Sprintf("at least %d/s", deliveriesMin), Reached: rate >= deliveriesMin,
-	})
+	row := e.rate("deliveries", "deliveries, receiver and writers included", float64(delivered)/took.Seconds())
+	row.atLeast(deliveriesMin)
+	r.add(row)
 
-	r.Progress("%d events a second on %s", paceEvents, name)
+	r.say("%d events a second on %s", paceEvents, e.name)
 	t.sink.take()
-	if err := t.steady(ctx, r.duration()); err != nil {
+	if err := t.steady(ctx, r.Length); err != nil {
 		return err
 	}
-	ages := slices.Sorted(slices.Values(t.sink.take()))
-	if len(ages) == 0 {
+	_, p99 := percentiles(t.sink.take())
+	if p99 == 0 {
 		return errors.New("bench: nothing was delivered")
 	}
-	r.limit(fmt.Sprintf("%s: p99 from event to first attempt at %d/s", name, paceEvents),
-		ages[len(ages)*99/100].Seconds()*1000, "ms", float64(firstAttemptMax.Milliseconds()))
+	row = e.latency("deliveries", fmt.Sprintf("p99 from event to first attempt at %d events/s", paceEvents), p99)
+	row.under(float64(firstAttemptMax.Milliseconds()))
+	r.add(row)
 	return nil
-}
-
-// liteDeliveries is deliveries on SQLite.
-func (r *run) liteDeliveries(ctx context.Context) error {
-	return r.deliveries(ctx, "SQLite", "sqlite:"+r.path("deliveries.db"))
 }
 
 // steady writes events at an even pace and waits until all are delivered.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 )
 
@@ -14,7 +15,17 @@ func machine() []string {
 		facts = append(facts, cpu)
 	}
 	if memory := procLine("/proc/meminfo", "MemTotal"); memory != "" {
-		facts = append(facts, "memory "+memory)
+		kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(memory, " kB"), 64)
+		if err == nil {
+			facts = append(facts, fmt.Sprintf("%.0f GB", kilobytes/megabyte))
+		}
+	}
+	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		facts = append(facts, "kernel "+strings.TrimSpace(string(kernel)))
+	}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		last, _, _ := strings.Cut(string(load), " ")
+		facts = append(facts, "load in the minute before "+last)
 	}
 	return facts
 }

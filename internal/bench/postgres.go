@@ -6,159 +6,98 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
-// postgres compares credits with what pgbench gets updating one row.
-func (r *run) postgres(ctx context.Context) error {
-	url, pgbench := r.Postgres, ""
-	if url == "" {
-		server, err := startPostgres(ctx, r.path("postgres"))
-		if errors.Is(err, errNoPostgres) {
-			r.report.Skipped = append(r.report.Skipped, "everything on PostgreSQL: "+err.Error())
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		defer server.stop()
-		url, pgbench = server.url, filepath.Join(server.bin, "pgbench")
-	}
-	r.Progress("credits on PostgreSQL, %d at once", creditors)
-	rate, err := r.credits(ctx, url, creditors)
-	if err != nil {
-		return err
-	}
-	path, err := findPgbench(pgbench)
-	if err != nil {
-		r.plain("PostgreSQL: credits to one account", rate)
-		r.report.Skipped = append(r.report.Skipped, "the comparison with pgbench: "+err.Error())
-		return nil
-	}
-	r.Progress("pgbench, one row, %d clients", creditors)
-	hot, err := r.hotRow(ctx, path, url)
-	if err != nil {
-		return err
-	}
-	r.plain("pgbench: updates of one row", hot)
-	r.compare("PostgreSQL: credits to one account", rate, "pgbench on one row", hot, creditsRatioMin)
-	if r.Postgres != "" {
-		return nil // charges want a database of their own
-	}
-	r.Progress("pgbench TPC-B")
-	mix, err := r.tpcb(ctx, path, url)
-	if err != nil {
-		return err
-	}
-	r.plain("pgbench: TPC-B, scale 10, 32 clients", mix)
-	return r.moving(ctx, psqlBeside(path), url, mix)
+// PostgresServer is a server to make databases on: one of our own that keeps commits durable and is gone afterwards, or
+// somebody's.
+type PostgresServer struct {
+	URL string // of its database postgres, or of the one that was given
+
+	bin      string    // folder of its programs; "" means those of PATH
+	folder   string    // of its files
+	port     int       // that it listens on
+	baseline string    // address of the database that pgbench works on; "" before
+	process  *exec.Cmd // nil when it is not ours
 }
 
-// moving measures charges and payouts over HTTP, each on a database of its own, against what pgbench gets.
-func (r *run) moving(ctx context.Context, psql, url string, mix float64) error {
-	charges, err := createDatabase(ctx, psql, url, "charges")
-	if err != nil {
-		return err
-	}
-	payouts, err := createDatabase(ctx, psql, url, "payouts")
-	if err != nil {
-		return err
-	}
-	history, err := createDatabase(ctx, psql, url, "history")
-	if err != nil {
-		return err
-	}
-	deliveries, err := createDatabase(ctx, psql, url, "deliveries")
-	if err != nil {
-		return err
-	}
-	for _, measure := range []func() error{
-		func() error { return r.deliveries(ctx, "PostgreSQL", deliveries) },
-		func() error { return r.creations(ctx, "PostgreSQL", charges, mix, chargesPostgresMin) },
-		func() error { return r.creations(ctx, "SQLite", "", mix, chargesSQLiteMin) },
-		func() error { return r.payouts(ctx, "PostgreSQL", payouts, mix, payoutsRatioMin) },
-		func() error { return r.payouts(ctx, "SQLite", "sqlite:"+r.path("payouts.db"), mix, payoutsSQLiteMin) },
-		func() error { return r.transactions(ctx, psql, history) },
-	} {
-		if err := measure(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// replaceDatabase returns the address of another database of the same server.
-func replaceDatabase(url, name string) string {
-	return strings.Replace(url, "/postgres?", "/"+name+"?", 1)
-}
-
-func findPgbench(beside string) (string, error) {
-	if beside != "" {
-		if _, err := os.Stat(beside); err == nil {
-			return beside, nil
-		}
-	}
-	return exec.LookPath("pgbench")
-}
-
-// hotRow measures updates a second of one row by as many clients as there are creditors.
-func (r *run) hotRow(ctx context.Context, pgbench, url string) (float64, error) {
-	setup := r.path("setup.sql")
-	update := r.path("update.sql")
-	if err := errors.Join(
-		os.WriteFile(setup, []byte("DROP TABLE IF EXISTS bench_hot;\nCREATE TABLE bench_hot (id int PRIMARY KEY, n bigint);\nINSERT INTO bench_hot VALUES (1, 0);\n"), 0o600),
-		os.WriteFile(update, []byte("UPDATE bench_hot SET n = n + 1 WHERE id = 1;\n"), 0o600),
-	); err != nil {
-		return 0, err
-	}
-	if _, err := command(ctx, pgbench, "-n", "-c", "1", "-t", "1", "-f", setup, url); err != nil {
-		return 0, err
-	}
-	out, err := command(ctx, pgbench, "-n", "-M", "prepared", "-c", strconv.Itoa(creditors), "-j", "2",
-		"-T", strconv.Itoa(r.Seconds), "-f", update, url)
-	if err != nil {
-		return 0, err
-	}
-	found := tps.FindSubmatch(out)
-	if found == nil {
-		return 0, fmt.Errorf("bench: pgbench told no rate: %s", out)
-	}
-	return strconv.ParseFloat(string(found[1]), 64)
-}
-
-var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
-
-func command(ctx context.Context, name string, args ...string) ([]byte, error) {
-	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("bench: %s: %w: %s", filepath.Base(name), err, bytes.TrimSpace(out))
-	}
-	return out, nil
-}
+const (
+	postgresStartMax    = 30 * time.Second
+	postgresStopMax     = 30 * time.Second
+	postgresConnections = 200
+)
 
 var errNoPostgres = errors.New("no PostgreSQL is installed (on Debian: apt-get install postgresql)")
 
-// postgresServer is a server of our own that keeps commits durable and is gone afterwards.
-type postgresServer struct {
-	bin    string
-	url    string
-	folder string
-	cmd    *exec.Cmd
+// postgres returns the server, and starts it the first time.
+func (r *run) postgres(ctx context.Context) (*PostgresServer, error) {
+	if r.server != nil || r.noServer != nil {
+		return r.server, r.noServer
+	}
+	r.server, r.noServer = r.findServer(ctx)
+	if r.noServer == nil {
+		version, err := command(ctx, r.server.tool("psql"), "-At", "-c", "SHOW server_version", r.server.URL)
+		if err != nil {
+			return nil, err
+		}
+		r.report.Machine = append(r.report.Machine, "PostgreSQL "+string(bytes.TrimSpace(version)))
+	}
+	return r.server, r.noServer
 }
 
-const postgresStartMax = 30 * time.Second
+// findServer starts a server, or looks for the tools to use somebody's.
+func (r *run) findServer(ctx context.Context) (*PostgresServer, error) {
+	if r.Postgres == "" {
+		return StartPostgres(ctx, r.path("postgres"))
+	}
+	server := &PostgresServer{URL: r.Postgres}
+	server.bin, _ = findPostgres() // without one, the tools may still be in PATH
+	for _, name := range []string{"psql", "pgbench"} {
+		if _, err := exec.LookPath(server.tool(name)); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNoPostgres, err)
+		}
+	}
+	return server, nil
+}
 
-func startPostgres(ctx context.Context, folder string) (*postgresServer, error) {
+// createDatabase makes a database under a name that nobody else uses, also on somebody's server, and returns its address.
+func (r *run) createDatabase(ctx context.Context, server *PostgresServer, what string) (string, error) {
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		return "", errors.New("bench: the postgres:// address cannot be read") // err would show the password
+	}
+	name := fmt.Sprintf("bench_%s_%d_%d", what, os.Getpid(), r.step.Number)
+	u.Path = "/" + name
+	r.databases = append(r.databases, name)
+	return u.String(), server.psql(ctx, server.URL, "CREATE DATABASE "+name)
+}
+
+// stopPostgres leaves nothing behind.
+func (r *run) stopPostgres(ctx context.Context) {
+	switch {
+	case r.server == nil:
+	case r.server.process != nil:
+		_ = r.server.Stop()
+	default:
+		for _, name := range r.databases {
+			_ = r.server.psql(ctx, r.server.URL, "DROP DATABASE IF EXISTS "+name)
+		}
+	}
+}
+
+// StartPostgres starts a server whose files are in folder, with the settings of a fresh installation where durability is
+// concerned: fsync and synchronous commits are on.
+func StartPostgres(ctx context.Context, folder string) (*PostgresServer, error) {
 	bin, err := findPostgres()
 	if err != nil {
 		return nil, err
@@ -171,7 +110,6 @@ func startPostgres(ctx context.Context, folder string) (*postgresServer, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &postgresServer{bin: bin, folder: folder}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
@@ -180,36 +118,106 @@ func startPostgres(ctx context.Context, folder string) (*postgresServer, error) 
 			return nil, err
 		}
 	}
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", filepath.Join(folder, "data"), "-U", "ponte", "-A", "trust", "-E", "UTF8", "--no-sync")
+	s := &PostgresServer{bin: bin, folder: folder, port: port}
+	s.URL = fmt.Sprintf("postgres://ponte@127.0.0.1:%d/postgres?sslmode=disable", port)
+	initdb := exec.CommandContext(ctx, s.tool("initdb"), "-D", s.data(), "-U", "ponte", "-A", "trust", "-E", "UTF8", "--no-sync")
 	initdb.Dir, initdb.SysProcAttr = folder, attributes(owner)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("bench: initdb: %w: %s", err, bytes.TrimSpace(out))
 	}
-	s.cmd = exec.CommandContext(ctx, filepath.Join(bin, "postgres"), "-D", filepath.Join(folder, "data"), "-k", folder, "-p", strconv.Itoa(port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", "shared_buffers=256MB")
-	s.cmd.Dir, s.cmd.SysProcAttr = folder, attributes(owner)
-	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGINT) } // fast shutdown
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
+	return s, s.Start(ctx)
+}
+
+func (s *PostgresServer) data() string { return filepath.Join(s.folder, "data") }
+
+// Start starts a server that was stopped or killed, on the port that it had, and waits until it answers. More settings go
+// behind it as NAME=VALUE.
+func (s *PostgresServer) Start(ctx context.Context, settings ...string) error {
+	owner, err := unprivileged()
+	if err != nil {
+		return err
 	}
-	s.url = fmt.Sprintf("postgres://ponte@127.0.0.1:%d/postgres?sslmode=disable", port)
+	args := []string{
+		"-D", s.data(), "-k", s.folder, "-p", strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1",
+		"-c", "max_connections=" + strconv.Itoa(postgresConnections), "-c", "shared_buffers=256MB",
+	}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+	s.process = exec.CommandContext(ctx, s.tool("postgres"), args...)
+	s.process.Dir, s.process.SysProcAttr = s.folder, attributes(owner)
+	s.process.Cancel = func() error { return s.process.Process.Signal(syscall.SIGINT) } // fast shutdown
+	s.process.WaitDelay = postgresStopMax
+	if err := s.process.Start(); err != nil {
+		return err
+	}
 	answers := func() bool { // it listens before it is ready
-		db, err := sqldb.Open(ctx, s.url)
+		db, err := sqldb.Open(ctx, s.URL)
 		if err == nil {
 			db.Close()
 		}
 		return err == nil
 	}
 	if err := poll(ctx, postgresStartMax, answers, "PostgreSQL does not answer"); err != nil {
-		s.stop()
-		return nil, err
+		return errors.Join(err, s.Stop())
 	}
-	return s, nil
+	return nil
 }
 
-func (s *postgresServer) stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGINT)
-	_ = s.cmd.Wait()
+// Stop ends the server in order.
+func (s *PostgresServer) Stop() error {
+	_ = s.process.Process.Signal(syscall.SIGINT)
+	return s.process.Wait()
+}
+
+// Kill ends the server as a machine that loses its power does, as far as a process can: it and all that it started are
+// killed while it cannot tell them, and what only their memory held is gone.
+func (s *PostgresServer) Kill() error {
+	server := s.process.Process
+	// Stopped, it starts nobody new while its children are listed.
+	if err := server.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	children := childrenOf(server.Pid)
+	err := server.Kill()
+	for _, pid := range children {
+		if killErr := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(killErr, syscall.ESRCH) {
+			err = errors.Join(err, killErr)
+		}
+	}
+	_ = s.process.Wait() // it was killed
+	// Its memory is shared: a new server refuses to start while one of them still has it.
+	return errors.Join(err, poll(context.Background(), postgresStopMax, func() bool {
+		return !slices.ContainsFunc(children, isAlive)
+	}, "a killed PostgreSQL still runs"))
+}
+
+// tool returns the path of one of PostgreSQL's programs.
+func (s *PostgresServer) tool(name string) string {
+	if path := filepath.Join(s.bin, name); s.bin != "" {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return name
+}
+
+// psql runs statements outside a transaction.
+func (s *PostgresServer) psql(ctx context.Context, database string, statements ...string) error {
+	args := []string{"-q", "-v", "ON_ERROR_STOP=1"}
+	for _, one := range statements {
+		args = append(args, "-c", one)
+	}
+	_, err := command(ctx, s.tool("psql"), append(args, database)...)
+	return err
+}
+
+func command(ctx context.Context, name string, args ...string) ([]byte, error) {
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("bench: %s: %w: %s", filepath.Base(name), err, bytes.TrimSpace(out))
+	}
+	return out, nil
 }
 
 // findPostgres returns the folder of the newest server that is installed.

@@ -79,7 +79,7 @@ type Request struct {
 // Create makes the charge, or returns the one that its key or its external_id made before.
 func (s *Service) Create(ctx context.Context, r Request) (Charge, idempotency.Outcome, error) {
 	c, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
-		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /charges", Key: r.Key, Hash: r.Hash,
+		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /charges", Find: "GET /charges/ext:", Key: r.Key, Hash: r.Hash,
 		Kind: "charge", ExternalID: r.ExternalID, Any: selectAnyClaim,
 	}, func(ctx context.Context) (idempotency.Found[Charge], error) {
 		return s.claimed(ctx, &r)

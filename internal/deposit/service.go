@@ -89,7 +89,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Deposit, idempotency.O
 		return Deposit{}, 0, errCurrency
 	}
 	d, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
-		Policy: idempotency.Crypto, Account: r.Account.ID, Route: "POST /crypto/charges", Key: r.Key, Hash: r.Hash,
+		Policy: idempotency.Crypto, Account: r.Account.ID, Route: "POST /crypto/charges", Find: "GET /crypto/charges/ext:", Key: r.Key, Hash: r.Hash,
 		Kind: "deposit", ExternalID: r.ExternalID, Any: selectAnyClaim,
 	}, func(ctx context.Context) (idempotency.Found[Deposit], error) {
 		return s.claimed(ctx, &r)

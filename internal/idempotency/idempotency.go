@@ -48,6 +48,7 @@ type Request struct {
 	Hash       [sha256.Size]byte // of the body, by meaning
 	Kind       string            // of resource, such as charge: the scope of ExternalID
 	ExternalID string            // "" for none
+	Find       string            // how callers find a resource by what follows, such as GET /charges/ext:; "" when they cannot
 
 	// Any is a query that returns a row when anything may hold the key or the external_id: a resource, or a row of bound_key.
 	// Its arguments are the account, the key, the external_id and the route. Most requests are new, and with it they cost a
@@ -174,12 +175,12 @@ func answer[T any](
 		return decision[T]{outcome: Created}, nil
 	}
 	if req.Any != "" && !held.externalIDBusy {
-		_, err := sqldb.One(ctx, e.db, sqldb.Scalar[int64], req.Any, int64(req.Account), req.Key, req.ExternalID, req.Route)
+		found, err := e.db.Any(ctx, req.Any, int64(req.Account), req.Key, req.ExternalID, req.Route)
 		switch {
-		case errors.Is(err, sqldb.ErrNoRows):
-			return decision[T]{outcome: Created}, nil
 		case err != nil:
 			return decision[T]{}, err
+		case !found:
+			return decision[T]{outcome: Created}, nil
 		}
 	}
 	found, err := look(ctx)
@@ -234,7 +235,7 @@ func decide[T any](req Request, found Found[T], forgotten time.Time) (decision[T
 		return decision[T]{outcome: Existing, resource: byExternalID.Resource}, nil
 	case byExternalID != nil:
 		return decision[T]{}, fault.New(fault.Conflict, req.Policy.ExternalIDConflict,
-			"this external_id was used with other data: GET ext:"+req.ExternalID+" shows what it belongs to")
+			"this external_id was used with other data"+req.found(" shows what it belongs to"))
 	}
 	return decision[T]{outcome: Created, claim: claim}, nil
 }
@@ -310,7 +311,15 @@ func keyBusy() error {
 // externalIDBusy is a Conflict, which says not to repeat: this request may differ from the one that is under way.
 func externalIDBusy(req Request) error {
 	return fault.New(fault.Conflict, "external_id_in_progress",
-		"a creation with this external_id is still being processed: GET ext:"+req.ExternalID+" instead of repeating the request")
+		"a creation with this external_id is still being processed"+req.found(" instead of repeating the request"))
+}
+
+// found tells callers how to find what holds the external_id, and why.
+func (req *Request) found(why string) string {
+	if req.Find == "" {
+		return ""
+	}
+	return ": " + req.Find + req.ExternalID + why
 }
 
 func externalIDName(account id.Account, kind, externalID string) int64 {

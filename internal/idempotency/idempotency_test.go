@@ -103,7 +103,7 @@ type post struct {
 
 func (p post) request() Request {
 	return Request{
-		Policy: Pix, Account: p.account, Route: "POST /orders", Kind: "order", Key: p.key, ExternalID: p.externalID,
+		Policy: Pix, Account: p.account, Route: "POST /orders", Find: "GET /orders/ext:", Kind: "order", Key: p.key, ExternalID: p.externalID,
 		Hash: sha256.Sum256(fmt.Append(nil, p.amount, p.note, p.externalID)),
 	}
 }
@@ -391,7 +391,7 @@ func TestInProgress(t *testing.T) {
 		asker.refused(t, post{account: 1, externalID: p.externalID, amount: 30}, fault.Conflict, "external_id_in_progress")
 		asker.refused(t, post{account: 1, key: "key-00002", externalID: p.externalID, amount: 30}, fault.Conflict, "external_id_in_progress")
 		_, _, err := asker.order(t.Context(), post{account: 1, externalID: p.externalID})
-		if public := fault.As(err).Public; !strings.Contains(public, "GET ext:o/1") {
+		if public := fault.As(err).Public; !strings.Contains(public, "GET /orders/ext:o/1") {
 			t.Errorf("the refusal says %q, want what to do", public)
 		}
 		// A refused request holds nothing.

@@ -87,7 +87,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Payout, idempotency.Ou
 	ctx, cancel := context.WithTimeout(ctx, s.limits.hold)
 	defer cancel()
 	p, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
-		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /payouts", Key: r.Key, Hash: r.Hash,
+		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /payouts", Find: "GET /payouts/ext:", Key: r.Key, Hash: r.Hash,
 		Kind: claimKind, ExternalID: r.ExternalID, Any: selectAnyClaim,
 	}, func(ctx context.Context) (idempotency.Found[Payout], error) {
 		return s.claimed(ctx, &r)

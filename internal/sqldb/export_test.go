@@ -71,8 +71,8 @@ const ConvoyLeadsMax = convoyLeadsMax
 
 // ConvoyInLine returns how many transactions wait to travel.
 func (db *DB) ConvoyInLine() int {
-	c := db.d.(*pgDriver).convoy
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.waiting)
+	r := &db.d.(*pgDriver).convoy.rides
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting)
 }

@@ -31,6 +31,7 @@ type pgDriver struct {
 	pool   *pgxpool.Pool
 	locks  *lockSession
 	convoy *convoy
+	looks  *rides[*look]
 }
 
 func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
@@ -45,6 +46,8 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 	config.ConnConfig.ConnectTimeout = connectTimeMax
 	params := config.ConnConfig.RuntimeParams
 	params["application_name"] = applicationName
+	// Every statement is written for its index. To plan one again for each value costs more than to run it.
+	params["plan_cache_mode"] = "force_generic_plan"
 	// As on SQLite: what is not inside Write cannot write.
 	params["default_transaction_read_only"] = "on"
 	// A transaction is never left open by a living process; one that is belongs to a host that vanished.
@@ -73,7 +76,8 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 	return &pgDriver{
 		pool:   pool,
 		locks:  &lockSession{config: config.ConnConfig.Copy(), timeMax: connectTimeMax},
-		convoy: &convoy{pool: leading},
+		convoy: newConvoy(leading),
+		looks:  &rides[*look]{leadsMax: lookLeadsMax, seats: looksMax},
 	}, nil
 }
 
@@ -97,7 +101,7 @@ func (d *pgDriver) down() error { return nil }
 
 // apart has the connections that are kept free for it.
 func (d *pgDriver) apart() driver {
-	return &pgDriver{pool: d.convoy.pool, locks: d.locks, convoy: d.convoy}
+	return &pgDriver{pool: d.convoy.pool, locks: d.locks, convoy: d.convoy, looks: d.looks}
 }
 
 func (d *pgDriver) detach(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {

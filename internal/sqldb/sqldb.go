@@ -37,7 +37,7 @@ var (
 	errRowsOpen  = errors.New("sqldb: a statement inside the scan of another")
 	errEnded     = errors.New("sqldb: the transaction has ended")
 	errText      = errors.New("sqldb: text with a NUL or not in UTF-8") // PostgreSQL refuses it, so SQLite must
-	errNoTurn    = fmt.Errorf("%w: waited too long for a turn to write", ErrUnavailable)
+	errNoTurn    = fmt.Errorf("%w: waited too long for a turn", ErrUnavailable)
 	errNoReader  = fmt.Errorf("%w: the read took too long", ErrUnavailable)
 )
 
@@ -79,6 +79,8 @@ type driver interface {
 	read(ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error
 	// query runs one SELECT outside any transaction.
 	query(ctx context.Context, sql string, args []any, each func(Row) error) error
+	// any reports whether a SELECT outside any transaction returns a row.
+	any(ctx context.Context, sql string, args []any) (bool, error)
 	// detach returns the context that a write runs on: it cannot be cancelled from outside.
 	detach(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc)
 	// lock and unlock take and free keys against other processes.
@@ -269,6 +271,16 @@ func (db *DB) query(ctx context.Context, sql string, args []any, each func(Row) 
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	return db.d.query(ctx, sql, args, each)
+}
+
+// Any reports whether a query returns a row. Those that are asked at the same time share a round trip, so they must be quick.
+func (db *DB) Any(ctx context.Context, sql string, args ...any) (bool, error) {
+	if ctx.Value(inWrite{}) != nil {
+		return false, ErrNested
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	return db.d.any(ctx, sql, args)
 }
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {

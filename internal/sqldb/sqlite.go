@@ -110,6 +110,10 @@ func (d *liteDriver) query(ctx context.Context, text string, args []any, each fu
 	return c.query(ctx, text, args, each)
 }
 
+func (d *liteDriver) any(ctx context.Context, text string, args []any) (found bool, err error) {
+	return anyRow(ctx, d, text, args)
+}
+
 // readers are connections that cannot write. There are as many as were ever needed at once, up to connectionsMax.
 type readers struct {
 	pool  *sql.DB
