@@ -85,6 +85,7 @@ const (
 	AuditRun          Action = "audit.run"          // the ledgers added up on demand
 
 	PersonInvite       Action = "person.invite"       // a one-time link for somebody to come in
+	PersonJoin         Action = "person.join"         // somebody came in by such a link
 	PersonReset        Action = "person.reset"        // a one-time link for a new password
 	PersonRemove       Action = "person.remove"       // out of every account
 	PersonRole         Action = "person.role"         // what somebody is in an account
@@ -97,7 +98,7 @@ var Actions = []Action{
 	AccountCreate, AccountSet, AccountAdjust, AccountHold, AccountRelease, KeyCreate, KeyRevoke, IPBlock, IPUnblock,
 	EndpointCreate, EndpointDisable, EndpointEnable, EndpointDelete, EndpointRotate, EndpointSubscribe, EventRedeliver,
 	ChargeCancel, ChargeDismiss, InfractionDismiss, DepositDismiss, AcquirerOff, AcquirerOn, AuditRun,
-	PersonInvite, PersonReset, PersonRemove, PersonRole, PersonExpel, InvitationWithdraw,
+	PersonInvite, PersonJoin, PersonReset, PersonRemove, PersonRole, PersonExpel, InvitationWithdraw,
 }
 
 // Fields say what something is, in texts that people read. Secrets are never among them.
