@@ -168,7 +168,11 @@ type adminPeopleData struct {
 
 func (d *Dashboard) peopleData(v *visit) (adminPeopleData, error) {
 	data := adminPeopleData{Form: newForm(v)}
-	people, err := d.Users.List(v.Context(), v.URL.Query().Get("after"))
+	after := v.URL.Query().Get("after")
+	if !isPlain(after) {
+		return data, errNoRoute
+	}
+	people, err := d.Users.List(v.Context(), after)
 	if err != nil {
 		return data, err
 	}
@@ -243,11 +247,14 @@ func (d *Dashboard) adminReset(v *visit) (reply, error) {
 var errOneself = fault.New(fault.Conflict, "person_oneself", "you cannot remove yourself")
 
 func (d *Dashboard) adminRemovePerson(v *visit) (reply, error) {
-	email := v.PostFormValue("email")
-	if email == v.who.Person.Email {
+	p, err := d.Users.Find(v.Context(), v.PostFormValue("email"))
+	if err != nil {
+		return reply{}, err
+	}
+	if p.ID == v.who.Person.ID {
 		return reply{}, errOneself
 	}
-	if _, err := d.Users.Remove(v.Context(), email); err != nil {
+	if _, err := d.Users.Remove(v.Context(), p.Email); err != nil {
 		return reply{}, err
 	}
 	return done(v, "admin.person_removed", adminPath+"/people")

@@ -297,7 +297,10 @@ func TestAdminInstallation(t *testing.T) {
 	op.Post(t, "/admin/people", url.Values{"email": {"new@example.com"}}).Want(t, http.StatusOK, "/invitations/")
 	lastEntry(t, s, oplog.PersonInvite, "operator=yes")
 	op.Post(t, "/admin/people/reset", url.Values{"email": {"ana@example.com"}}).Want(t, http.StatusOK, "/invitations/")
-	op.Post(t, "/admin/people/remove", url.Values{"email": {operatorEmail}}).Want(t, http.StatusConflict)
+	for _, oneself := range []string{operatorEmail, " OP@example.com"} {
+		op.Post(t, "/admin/people/remove", url.Values{"email": {oneself}}).Want(t, http.StatusConflict)
+	}
+	op.Get(t, "/admin/people?after=%00").Want(t, http.StatusNotFound)
 	op.Post(t, "/admin/people/remove", url.Values{"email": {"ana@example.com"}}).Want(t, http.StatusSeeOther)
 	lastEntry(t, s, oplog.PersonRemove, "")
 	op.Get(t, "/admin/people").Lacks(t, "ana@example.com")

@@ -253,7 +253,7 @@ func (s *Service) change(ctx context.Context, public string, what oplog.Action, 
 
 // fields say what can be changed of an endpoint at somebody's wish.
 func (e *Endpoint) fields() oplog.Fields {
-	fields := oplog.Fields{"status": string(e.Status), "url": e.URL}
+	fields := oplog.Fields{"status": string(e.Status), "url": e.URL, "events": FormatEvents(e.Events)}
 	if !e.NextAt.IsZero() {
 		fields["next_secret_from"] = e.NextAt.Format(time.RFC3339)
 	}
