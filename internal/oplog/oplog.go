@@ -77,6 +77,8 @@ const (
 	EndpointSubscribe Action = "endpoint.subscribe" // other types of event
 	EventRedeliver    Action = "event.redeliver"    // an event, or those of a time, sent again
 	ChargeCancel      Action = "charge.cancel"      // a charge that its acquirer is asked to remove
+	PayoutSend        Action = "payout.send"        // money sent by hand
+	WithdrawalSend    Action = "withdrawal.send"    // coins sent by hand
 	ChargeDismiss     Action = "charge.dismiss"     // a payment that belongs to no charge, and needs nothing more
 	InfractionDismiss Action = "infraction.dismiss" // an infraction of such a payment, likewise
 	DepositDismiss    Action = "deposit.dismiss"    // a payment at the crypto provider, likewise
@@ -97,7 +99,7 @@ const (
 var Actions = []Action{
 	AccountCreate, AccountSet, AccountAdjust, AccountHold, AccountRelease, KeyCreate, KeyRevoke, IPBlock, IPUnblock,
 	EndpointCreate, EndpointDisable, EndpointEnable, EndpointDelete, EndpointRotate, EndpointSubscribe, EventRedeliver,
-	ChargeCancel, ChargeDismiss, InfractionDismiss, DepositDismiss, AcquirerOff, AcquirerOn, AuditRun,
+	ChargeCancel, PayoutSend, WithdrawalSend, ChargeDismiss, InfractionDismiss, DepositDismiss, AcquirerOff, AcquirerOn, AuditRun,
 	PersonInvite, PersonJoin, PersonReset, PersonRemove, PersonRole, PersonExpel, InvitationWithdraw,
 }
 
