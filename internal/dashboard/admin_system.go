@@ -129,6 +129,9 @@ func (d *Dashboard) adminIPs(v *visit) (reply, error) {
 func (d *Dashboard) adminBlockIP(v *visit) (reply, error) {
 	f := newForm(v)
 	network := f.text("network", textRule{required: true, max: 50})
+	if holds(network, v.scope.Client) {
+		f.wrong("network", "admin.ip_own")
+	}
 	if !f.broken() {
 		_, err := d.Accounts.Block(v.Context(), network)
 		switch {
@@ -145,6 +148,15 @@ func (d *Dashboard) adminBlockIP(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	return again("admin_ips", adminIPsData{f, blocks})
+}
+
+// holds reports whether a network, or an address, is that of addr. It keeps operators from locking themselves out.
+func holds(network string, addr netip.Addr) bool {
+	if p, err := netip.ParsePrefix(network); err == nil {
+		return p.Contains(addr.Unmap())
+	}
+	a, err := netip.ParseAddr(network)
+	return err == nil && a.Unmap() == addr.Unmap()
 }
 
 func (d *Dashboard) adminUnblockIP(v *visit) (reply, error) {

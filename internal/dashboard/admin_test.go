@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -298,6 +299,23 @@ func TestAdminInstallation(t *testing.T) {
 		op.Post(t, "/admin/ips/unblock", url.Values{"network": {"203.0.113.0/24"}}).Want(t, http.StatusSeeOther)
 	}
 	lastEntry(t, s, oplog.IPUnblock, "state=blocked")
+
+	// Nobody locks themselves out here; who is blocked for good sees no page.
+	for _, own := range []string{"127.0.0.1", "127.0.0.0/8"} {
+		op.Post(t, "/admin/ips", url.Values{"network": {own}}).Want(t, http.StatusUnprocessableEntity, `id="network-e"`)
+	}
+	block := func(change func(context.Context, string) (netip.Prefix, error)) {
+		t.Helper()
+		if _, err := change(t.Context(), "127.0.0.1"); err != nil {
+			t.Fatal(err)
+		}
+		s.Step(t)
+	}
+	block(s.Core.Accounts.Block)
+	for _, path := range []string{"/sign-in", "/admin"} {
+		op.Get(t, path).Want(t, http.StatusForbidden, "está bloqueado")
+	}
+	block(s.Core.Accounts.Unblock)
 
 	shop := s.Account(t, "Padaria")
 	s.Person(t, "ana@example.com", shop.ID, user.Owner)

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	client "github.com/ponte-pay/ponte/client/webhook"
-	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/oplog"
+	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
 	"github.com/ponte-pay/ponte/internal/user"

@@ -161,7 +161,7 @@ func TestMoneyByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for action, page := range map[oplog.Action]string{oplog.PayoutSend: payoutPage, oplog.WithdrawalSend: withdrawalPage} {
+		for page, action := range map[string]oplog.Action{payoutPage: oplog.PayoutSend, withdrawalPage: oplog.WithdrawalSend} {
 			at := slices.IndexFunc(entries, func(e oplog.Entry) bool { return e.Action == action })
 			if at < 0 || entries[at].Actor.String() != x.owner.Email || !strings.HasSuffix(page, "/"+entries[at].Subject) || entries[at].After["amount"] == "" {
 				t.Errorf("%s: %+v", action, entries)
