@@ -58,6 +58,24 @@ func TestSwitchOff(t *testing.T) {
 	}
 }
 
+// An acquirer that is switched off while another one is asked is not asked after it.
+func TestSwitchOffMeanwhile(t *testing.T) {
+	t.Parallel()
+	r, _ := newRouter(t, Route{Acquirer: newPayer("alpha"), Priority: 1}, Route{Acquirer: newPayer("beta"), Priority: 2})
+	plan := r.PlanPayout()
+	defer plan.Close()
+	if turn, ok := plan.Next(); !ok || turn.Acquirer != "alpha" {
+		t.Fatalf("the first turn: %+v", turn)
+	}
+	r.SwitchOff(map[string]Off{"beta": {}})
+	if turn, ok := plan.Next(); ok {
+		t.Errorf("%s has a turn", turn.Acquirer)
+	}
+	if passed := plan.Passed(); len(passed) != 1 || passed[0].Reason != ReasonOff {
+		t.Errorf("passed over: %+v", passed)
+	}
+}
+
 // The last decisions are remembered, the latest first, and no more than there is room for.
 func TestRecent(t *testing.T) {
 	t.Parallel()

@@ -55,6 +55,10 @@ func (p *Plan) Next() (*Turn, bool) {
 	for len(p.left) > 0 {
 		rt := p.left[0]
 		p.left = p.left[1:]
+		if rt.off.Load() != nil { // since the plan was made
+			p.passed = append(p.passed, passed([]*route{rt})...)
+			continue
+		}
 		ticket, why, ok := rt.breaker.enter(p.router.clock.Now())
 		if !ok {
 			p.passed = append(p.passed, Attempt{Acquirer: rt.name, Reason: why, Outcome: Skipped})

@@ -226,6 +226,10 @@ func (c *creation) ask(ctx context.Context, rt *route, admit func(now time.Time)
 		a.Reason = ReasonNoTime
 		return false
 	}
+	if rt.off.Load() != nil { // since the order was made
+		a.Reason = ReasonOff
+		return false
+	}
 	t, why, ok := admit(r.clock.Now())
 	a.Reason = why
 	if !ok {

@@ -103,6 +103,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		Live: s.live, OpenAPI: api.OpenAPI,
 		Payouts: payouts, Infractions: infractions, Deposits: deposits, Withdrawals: withdrawals, Hooks: hooks, Activity: sums,
 		Operator:  dashboard.OperatorServices{Ledger: core.Ledger, Router: bank.Router, Switches: core.Switches, Audits: s.audits},
+		Blocked:   guard.Blocked,
 		Simulated: bank.Simulated, BankPage: bank.Page(serve), PublicURL: serve.PublicURL,
 	})
 	s.handler = s.route(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

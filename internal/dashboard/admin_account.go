@@ -33,7 +33,7 @@ type adminAccountData struct {
 	Hold     *form
 	Key      *form
 	Invite   *form
-	Once     string // hidden in the forms that move money
+	Once     string // hidden in the forms that move money or give power
 
 	Statuses, Currencies, Scopes, Roles []option
 	MadeKey, MadeLink                   string // shown once
@@ -253,9 +253,13 @@ func (d *Dashboard) adminCreateKey(v *visit) (reply, error) {
 	scopes, err := account.ParseScopes(strings.Join(v.PostForm["scopes"], ","))
 	if err != nil {
 		f.Errors["scopes"] = v.t("admin.scopes_wrong")
-	} else {
-		_, f.values["secret"], err = d.Accounts.CreateKey(v.Context(), a.ID, scopes)
-		if err != nil {
+	}
+	if err := d.prove(v, f); err != nil {
+		return reply{}, err
+	}
+	made := ""
+	if !f.broken() {
+		if _, made, err = d.Accounts.CreateKey(v.Context(), a.ID, scopes); err != nil {
 			return reply{}, err
 		}
 	}
@@ -263,12 +267,8 @@ func (d *Dashboard) adminCreateKey(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	data.Key, data.MadeKey = f, f.Value("secret")
-	shown := reply{page: "admin_account", data: data, secret: true}
-	if f.broken() {
-		shown.status = 422
-	}
-	return shown, nil
+	data.Key, data.MadeKey, data.Once = f, made, f.nextOnce(data.Once)
+	return showSecret("admin_account", f, data)
 }
 
 func (d *Dashboard) adminRevokeKey(v *visit) (reply, error) {
@@ -297,17 +297,16 @@ func (d *Dashboard) adminInvite(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	f := newForm(v)
-	link := d.inviteBy(v, f, user.Invitation{Account: a.ID, Role: user.Role(f.text("role", textRule{required: true}))})
+	link, err := d.inviteBy(v, f, user.Invitation{Account: a.ID, Role: f.role()})
+	if err != nil {
+		return reply{}, err
+	}
 	data, err := d.accountData(v)
 	if err != nil {
 		return reply{}, err
 	}
-	data.Invite, data.MadeLink = f, link
-	shown := reply{page: "admin_account", data: data, secret: true}
-	if f.broken() {
-		shown.status = 422
-	}
-	return shown, nil
+	data.Invite, data.MadeLink, data.Once = f, link, f.nextOnce(data.Once)
+	return showSecret("admin_account", f, data)
 }
 
 func (d *Dashboard) adminWithdraw(v *visit) (reply, error) {

@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"cmp"
 	"maps"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -127,6 +129,9 @@ func (d *Dashboard) adminIPs(v *visit) (reply, error) {
 func (d *Dashboard) adminBlockIP(v *visit) (reply, error) {
 	f := newForm(v)
 	network := f.text("network", textRule{required: true, max: 50})
+	if holds(network, v.scope.Client) {
+		f.wrong("network", "admin.ip_own")
+	}
 	if !f.broken() {
 		_, err := d.Accounts.Block(v.Context(), network)
 		switch {
@@ -145,6 +150,15 @@ func (d *Dashboard) adminBlockIP(v *visit) (reply, error) {
 	return again("admin_ips", adminIPsData{f, blocks})
 }
 
+// holds reports whether a network, or an address, is that of addr. It keeps operators from locking themselves out.
+func holds(network string, addr netip.Addr) bool {
+	if p, err := netip.ParsePrefix(network); err == nil {
+		return p.Contains(addr.Unmap())
+	}
+	a, err := netip.ParseAddr(network)
+	return err == nil && a.Unmap() == addr.Unmap()
+}
+
 func (d *Dashboard) adminUnblockIP(v *visit) (reply, error) {
 	network, err := netip.ParsePrefix(v.PostFormValue("network"))
 	if err != nil {
@@ -159,16 +173,31 @@ func (d *Dashboard) adminUnblockIP(v *visit) (reply, error) {
 
 // adminPeopleData is everybody who can sign in.
 type adminPeopleData struct {
-	Form   *form
-	People []user.Person
-	Pager  pager
-	Link   string // shown once
-	Of     string // whom the link is for
+	Form    *form
+	Once    string
+	People  []user.Person
+	Pager   pager
+	Link    string // shown once
+	Of      string // whom the link is for
+	Reset   *form
+	ResetOf string // whose form Reset is
+}
+
+// ResetForm returns the form that resets somebody.
+func (p adminPeopleData) ResetForm(email string) *form {
+	if email == p.ResetOf {
+		return p.Reset
+	}
+	return newForm(p.Reset.v)
 }
 
 func (d *Dashboard) peopleData(v *visit) (adminPeopleData, error) {
-	data := adminPeopleData{Form: newForm(v)}
-	people, err := d.Users.List(v.Context(), v.URL.Query().Get("after"))
+	data := adminPeopleData{Form: newForm(v), Reset: newForm(v), Once: d.once()}
+	after := v.URL.Query().Get("after")
+	if !isPlain(after) {
+		return data, errNoRoute
+	}
+	people, err := d.Users.List(v.Context(), after)
 	if err != nil {
 		return data, err
 	}
@@ -192,19 +221,21 @@ func (d *Dashboard) adminPeople(v *visit) (reply, error) {
 	return page("admin_people", data)
 }
 
-// inviteBy makes an invitation for whom the form names and returns its link; "" when something is wrong with the form.
-func (d *Dashboard) inviteBy(v *visit, f *form, i user.Invitation) (link string) {
-	if i.Email = f.text("email", textRule{required: true, max: user.EmailMax}); f.broken() {
-		return ""
+// inviteBy makes an invitation for whom the form names, once the operator has proven who they are, and returns its link; ""
+// when something is wrong with the form.
+func (d *Dashboard) inviteBy(v *visit, f *form, i user.Invitation) (link string, err error) {
+	i.Email = f.text("email", textRule{required: true, max: user.EmailMax})
+	if err := d.prove(v, f); err != nil || f.broken() {
+		return "", err
 	}
 	token, err := d.Users.Invite(v.Context(), i)
 	if err != nil {
 		if !f.refuse(err) {
 			f.Error = v.explain(err)
 		}
-		return ""
+		return "", nil
 	}
-	return d.link(v, token)
+	return d.link(v, token), nil
 }
 
 // link returns the address of a one-time link.
@@ -212,42 +243,71 @@ func (d *Dashboard) link(v *visit, token string) string { return d.origin(v) + "
 
 func (d *Dashboard) adminInviteOperator(v *visit) (reply, error) {
 	f := newForm(v)
-	link := d.inviteBy(v, f, user.Invitation{Operator: true})
+	link, err := d.inviteBy(v, f, user.Invitation{Operator: true})
+	if err != nil {
+		return reply{}, err
+	}
 	data, err := d.peopleData(v)
 	if err != nil {
 		return reply{}, err
 	}
-	data.Form, data.Link, data.Of = f, link, f.Value("email")
-	shown := reply{page: "admin_people", data: data, secret: true}
+	data.Form, data.Link, data.Of, data.Once = f, link, f.Value("email"), f.nextOnce(data.Once)
+	return showSecret("admin_people", f, data)
+}
+
+// nextOnce returns the key of the form on the page that is shown then: the same where something was wrong with it.
+func (f *form) nextOnce(next string) string {
 	if f.broken() {
-		shown.status = 422
+		return cmp.Or(f.Value("once"), next)
+	}
+	return next
+}
+
+// showSecret shows a page with a secret, or with what is wrong with the form that asks for it.
+func showSecret(page string, f *form, data any) (reply, error) {
+	shown := reply{page: page, data: data, secret: true}
+	if f.broken() {
+		shown.status = http.StatusUnprocessableEntity
+	} else {
+		f.values = map[string]string{} // the next one is another
 	}
 	return shown, nil
 }
 
 func (d *Dashboard) adminReset(v *visit) (reply, error) {
-	email := v.PostFormValue("email")
-	token, err := d.Users.Reset(v.Context(), email)
-	if err != nil {
+	f := newForm(v)
+	email := f.text("email", textRule{required: true, max: user.EmailMax})
+	if err := d.prove(v, f); err != nil {
 		return reply{}, err
+	}
+	link := ""
+	if !f.broken() {
+		token, err := d.Users.Reset(v.Context(), email)
+		if err != nil {
+			return reply{}, err
+		}
+		link = d.link(v, token)
 	}
 	data, err := d.peopleData(v)
 	if err != nil {
 		return reply{}, err
 	}
-	data.Link, data.Of = d.link(v, token), email
-	return reply{page: "admin_people", data: data, secret: true}, nil
+	data.Reset, data.ResetOf, data.Link, data.Of, data.Once = f, email, link, email, f.nextOnce(data.Once)
+	return showSecret("admin_people", f, data)
 }
 
 // errOneself keeps operators from locking themselves out.
 var errOneself = fault.New(fault.Conflict, "person_oneself", "you cannot remove yourself")
 
 func (d *Dashboard) adminRemovePerson(v *visit) (reply, error) {
-	email := v.PostFormValue("email")
-	if email == v.who.Person.Email {
+	p, err := d.Users.Find(v.Context(), v.PostFormValue("email"))
+	if err != nil {
+		return reply{}, err
+	}
+	if p.ID == v.who.Person.ID {
 		return reply{}, errOneself
 	}
-	if _, err := d.Users.Remove(v.Context(), email); err != nil {
+	if _, err := d.Users.Remove(v.Context(), p.Email); err != nil {
 		return reply{}, err
 	}
 	return done(v, "admin.person_removed", adminPath+"/people")

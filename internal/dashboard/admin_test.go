@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -155,15 +156,23 @@ func TestAdminAccount(t *testing.T) {
 		op.Post(t, "/admin/accounts/"+other.ID.String()+"/holds/release", url.Values{"hold": {hold[1]}}).Want(t, http.StatusNotFound)
 
 		// Keys and people.
-		op.Post(t, path+"/keys", url.Values{}).Want(t, http.StatusUnprocessableEntity, `id="scopes-e"`)
-		key := op.Post(t, path+"/keys", url.Values{"scopes": {"balance:read", "med:read"}}).Want(t, http.StatusOK, "bp_")
+		proven := func(form url.Values) url.Values {
+			t.Helper()
+			return with(form, "once", onceOf(t, op.Get(t, path)), "proof", op.Code())
+		}
+		once = onceOf(t, op.Get(t, path))
+		op.Post(t, path+"/keys", url.Values{"once": {once}, "proof": {"000000"}}).Want(t, http.StatusUnprocessableEntity, `id="scopes-e"`)
+		op.Post(t, path+"/keys", url.Values{"scopes": {"balance:read"}, "once": {once}, "proof": {"guess"}}).Want(t, http.StatusUnprocessableEntity, `id="key-code-e"`).Lacks(t, "bp_")
+		key := op.Post(t, path+"/keys", proven(url.Values{"scopes": {"balance:read", "med:read"}})).Want(t, http.StatusOK, "bp_")
 		prefix := regexp.MustCompile(`value="bp_([0-9a-f]{8})_`).FindStringSubmatch(key.Body)[1]
 		op.Post(t, "/admin/accounts/"+other.ID.String()+"/keys/revoke", url.Values{"prefix": {prefix}}).Want(t, http.StatusNotFound)
 		op.Post(t, path+"/keys/revoke", url.Values{"prefix": {prefix}}).Want(t, http.StatusSeeOther)
 		lastEntry(t, s, oplog.KeyRevoke, "state=works state=revoked")
-		op.Post(t, path+"/people", url.Values{"email": {"no address"}, "role": {"owner"}}).Want(t, http.StatusUnprocessableEntity, `id="invite-email-e"`)
-		op.Post(t, path+"/people", url.Values{"email": {"dono@example.com"}, "role": {"emperor"}}).Want(t, http.StatusUnprocessableEntity)
-		link := op.Post(t, path+"/people", url.Values{"email": {"dono@example.com"}, "role": {"finance"}}).Want(t, http.StatusOK, s.URL+"/invitations/")
+		op.Post(t, path+"/people", url.Values{"email": {"dono@example.com"}, "role": {"emperor"}, "once": {once}, "proof": {"guess"}}).Want(t, http.StatusUnprocessableEntity)
+		op.Post(t, path+"/people", url.Values{"email": {"dono@example.com"}, "role": {"owner"}, "once": {once}, "proof": {"guess"}}).Want(t, http.StatusUnprocessableEntity, `id="invite-code-e"`)
+		form := proven(url.Values{"email": {"no address"}, "role": {"finance"}})
+		op.Post(t, path+"/people", form).Want(t, http.StatusUnprocessableEntity, `id="invite-email-e"`)
+		link := op.Post(t, path+"/people", with(form, "email", "dono@example.com")).Want(t, http.StatusOK, s.URL+"/invitations/")
 		lastEntry(t, s, oplog.PersonInvite, "role=finance")
 		invitation := regexp.MustCompile(`name="invitation" value="([^"]+)"`).FindStringSubmatch(link.Body)[1]
 		op.Post(t, path+"/people/withdraw", url.Values{"invitation": {invitation}}).Want(t, http.StatusSeeOther)
@@ -301,13 +310,40 @@ func TestAdminInstallation(t *testing.T) {
 	}
 	lastEntry(t, s, oplog.IPUnblock, "state=blocked")
 
+	// Nobody locks themselves out here; who is blocked for good sees no page.
+	for _, own := range []string{"127.0.0.1", "127.0.0.0/8"} {
+		op.Post(t, "/admin/ips", url.Values{"network": {own}}).Want(t, http.StatusUnprocessableEntity, `id="network-e"`)
+	}
+	block := func(change func(context.Context, string) (netip.Prefix, error)) {
+		t.Helper()
+		if _, err := change(t.Context(), "127.0.0.1"); err != nil {
+			t.Fatal(err)
+		}
+		s.Step(t)
+	}
+	block(s.Core.Accounts.Block)
+	for _, path := range []string{"/sign-in", "/admin"} {
+		op.Get(t, path).Want(t, http.StatusForbidden, "está bloqueado")
+	}
+	block(s.Core.Accounts.Unblock)
+
 	shop := s.Account(t, "Padaria")
 	s.Person(t, "ana@example.com", shop.ID, user.Owner)
 	op.Get(t, "/admin/people").Want(t, http.StatusOK, "ana@example.com", operatorEmail)
-	op.Post(t, "/admin/people", url.Values{"email": {"new@example.com"}}).Want(t, http.StatusOK, "/invitations/")
+	// Who has only a cookie gives no power to anybody.
+	once := onceOf(t, op.Get(t, "/admin/people"))
+	for path, field := range map[string]string{"/admin/people": "invite-code-e", "/admin/people/reset": `reset-code-0-e`} {
+		op.Post(t, path, url.Values{"email": {"ana@example.com"}, "once": {once}, "proof": {"guess"}}).
+			Want(t, http.StatusUnprocessableEntity, `id="`+field+`"`).Lacks(t, "/invitations/")
+	}
+	op.Post(t, "/admin/people", url.Values{"email": {"new@example.com"}, "once": {once}, "proof": {op.Code()}}).Want(t, http.StatusOK, "/invitations/")
 	lastEntry(t, s, oplog.PersonInvite, "operator=yes")
-	op.Post(t, "/admin/people/reset", url.Values{"email": {"ana@example.com"}}).Want(t, http.StatusOK, "/invitations/")
-	op.Post(t, "/admin/people/remove", url.Values{"email": {operatorEmail}}).Want(t, http.StatusConflict)
+	once = onceOf(t, op.Get(t, "/admin/people"))
+	op.Post(t, "/admin/people/reset", url.Values{"email": {"ana@example.com"}, "once": {once}, "proof": {op.Code()}}).Want(t, http.StatusOK, "/invitations/")
+	for _, oneself := range []string{operatorEmail, " OP@example.com"} {
+		op.Post(t, "/admin/people/remove", url.Values{"email": {oneself}}).Want(t, http.StatusConflict)
+	}
+	op.Get(t, "/admin/people?after=%00").Want(t, http.StatusNotFound)
 	op.Post(t, "/admin/people/remove", url.Values{"email": {"ana@example.com"}}).Want(t, http.StatusSeeOther)
 	lastEntry(t, s, oplog.PersonRemove, "")
 	op.Get(t, "/admin/people").Lacks(t, "ana@example.com")

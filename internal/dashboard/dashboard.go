@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"path"
 	"strings"
 	"time"
@@ -48,6 +49,10 @@ type Services struct {
 	Withdrawals *withdrawal.Service
 
 	Operator OperatorServices
+
+	// Blocked reports whether an address is refused, for how long; 0 is for good. Only that counts here: what API keys do
+	// wrong locks no person out.
+	Blocked func(netip.Addr) (wait time.Duration, blocked bool)
 
 	Simulated bool   // no money is real: every page says so
 	BankPage  string // where simulated charges are paid; "" for nowhere

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	client "github.com/ponte-pay/ponte/client/webhook"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
@@ -150,6 +151,9 @@ func TestWebhooksByHand(t *testing.T) {
 	x.owner.Get(t, x.path+"/webhooks/redeliver?endpoint="+hook).Want(t, http.StatusOK, `value="`+hook+`" selected`)
 	x.owner.Post(t, x.path+"/webhooks/redeliver", with(span, "failed", "yes")).Want(t, http.StatusOK, "serão refeitas: 0.")
 	x.owner.Post(t, x.path+"/webhooks/redeliver", span).Want(t, http.StatusOK, "serão refeitas: 2.")
+	rest := s.Core.Clock.Now().Add(time.Second) // within a minute: the form goes on exactly where it stopped
+	minute := rest.In(now.Location()).Format("2006-01-02T15:04")
+	x.owner.Post(t, x.path+"/webhooks/redeliver", with(span, "since", minute, "rest", rest.Format(time.RFC3339Nano))).Want(t, http.StatusOK, "serão refeitas: 0.")
 	x.owner.Post(t, x.path+"/webhooks/redeliver", with(span, "until", moment(-2*time.Hour))).Want(t, http.StatusUnprocessableEntity, `aria-describedby="e-until"`)
 	x.owner.Post(t, x.path+"/webhooks/redeliver", with(span, "since", "ontem")).Want(t, http.StatusUnprocessableEntity, `aria-describedby="e-since"`)
 	if _, _, n := r.last(t, s); n != before+2 {
@@ -160,6 +164,10 @@ func TestWebhooksByHand(t *testing.T) {
 	x.owner.Post(t, page+"/events", url.Values{"scope": {"some"}}).Want(t, http.StatusUnprocessableEntity, "pelo menos um evento")
 	x.owner.Post(t, page+"/events", url.Values{"scope": {"all"}}).Want(t, http.StatusSeeOther)
 	x.owner.Get(t, page).Want(t, http.StatusOK, "Os eventos foram alterados", "Todos os eventos")
+	entries, err := oplog.List(t.Context(), s.Core.DB, oplog.Page{Account: x.account.ID, Limit: 1})
+	if err != nil || entries[0].Action != oplog.EndpointSubscribe || entries[0].Before["events"] == "all" || entries[0].After["events"] != "all" {
+		t.Errorf("the log: %+v, %v", entries, err)
+	}
 	x.owner.Post(t, page+"/rotate", url.Values{"after": {"5s"}}).Want(t, http.StatusUnprocessableEntity, `aria-describedby="e-after"`)
 	tomorrow := find(t, secretField, x.owner.Post(t, page+"/rotate", url.Values{"after": {"24h0m0s"}}).Want(t, http.StatusOK, "aceite os dois"))
 	x.charge(t, "11,00", "pedido-2")

@@ -37,6 +37,7 @@ func members(may user.Permission) rule { return rule{member, may} }
 // Why a page is not shown.
 var (
 	errForeign   = fault.New(fault.Forbidden, "cross_origin", "the form came from another site")
+	errBlocked   = fault.New(fault.Forbidden, "ip_blocked", "your address is blocked")
 	errForm      = fault.New(fault.Invalid, "form_broken", "the form could not be read")
 	errRole      = fault.New(fault.Forbidden, "role_lacks", "your role does not allow this")
 	errNoAccount = fault.New(fault.NotFound, "", "there is no such account")
@@ -67,9 +68,12 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, route *route) 
 	}
 }
 
-// admit lets a visitor pass or says why not, in this order: where the form comes from, who it is, the rule of the route, the
+// admit lets a visitor pass or says why not, in this order: an address that operators block, where the form comes from, who it is, the rule of the route, the
 // state of the account, what is switched off there, and whether the form can be read.
 func (d *Dashboard) admit(v *visit, route *route) error {
+	if wait, blocked := d.Blocked(v.scope.Client); blocked && wait == 0 {
+		return errBlocked
+	}
 	if d.foreign.Check(v.Request) != nil {
 		return errForeign
 	}

@@ -317,6 +317,7 @@ type redeliverData struct {
 	Hooks  []option
 	Failed bool
 	Done   *webhook.Redelivered // nil before
+	Rest   string               // where exactly to go on, which a form that knows minutes cannot say; "" for nowhere
 }
 
 // momentLayout is how browsers write a moment in a form.
@@ -359,6 +360,10 @@ func (f *form) moment(field string) time.Time {
 func (d *Dashboard) redeliverRange(v *visit) (reply, error) {
 	f := newForm(v)
 	r := webhook.Range{Since: f.moment("since"), Until: f.moment("until"), Failed: v.PostFormValue("failed") != "", EventsMax: rangeEventsMax}
+	// A minute may have more events than one form looks at.
+	if rest, err := time.Parse(time.RFC3339Nano, v.PostFormValue("rest")); err == nil && rest.In(brasilia).Format(momentLayout) == f.Value("since") {
+		r.Since = rest
+	}
 	if public := f.text("endpoint", textRule{}); public != "" {
 		e, err := d.Hooks.GetOf(v.Context(), v.account.ID, public)
 		if err != nil {
@@ -383,6 +388,9 @@ func (d *Dashboard) redeliverRange(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	data.Failed, data.Done = r.Failed, done
+	if done != nil && !done.Next.IsZero() {
+		data.Rest = done.Next.Format(time.RFC3339Nano)
+	}
 	if done == nil {
 		return again("redeliver", data)
 	}

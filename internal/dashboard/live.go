@@ -98,11 +98,24 @@ func (d *Dashboard) next(v *visit, s *live.Stream) (string, bool) {
 	defer stop()
 	select {
 	case n := <-s.News():
-		return d.message(v, n), true
+		return d.message(v, n) + d.waiting(v, s), true
 	case <-s.Ended():
 		return "", false
 	case <-beat.Done():
 		return heartbeat, v.Context().Err() == nil
+	}
+}
+
+// waiting returns all that came with the last message, so that the database is asked once whether the visitor may know.
+func (d *Dashboard) waiting(v *visit, s *live.Stream) string {
+	var b strings.Builder
+	for {
+		select {
+		case n := <-s.News():
+			b.WriteString(d.message(v, n))
+		default:
+			return b.String()
+		}
 	}
 }
 

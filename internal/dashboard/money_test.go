@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/dashboard"
 	"github.com/ponte-pay/ponte/internal/infraction"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
 	"github.com/ponte-pay/ponte/internal/user"
@@ -152,6 +154,18 @@ func TestMoneyByHand(t *testing.T) {
 		}
 		if got := s.Get(t, x.account.Key, "/v1/crypto/payouts").Want(t, http.StatusOK); !strings.Contains(string(got.Body), `"origin":"manual"`) {
 			t.Errorf("the withdrawal is not manual: %s", got.Body)
+		}
+
+		// The operator's log tells which person.
+		entries, err := oplog.List(t.Context(), s.Core.DB, oplog.Page{Account: x.account.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for page, action := range map[string]oplog.Action{payoutPage: oplog.PayoutSend, withdrawalPage: oplog.WithdrawalSend} {
+			at := slices.IndexFunc(entries, func(e oplog.Entry) bool { return e.Action == action })
+			if at < 0 || entries[at].Actor.String() != x.owner.Email || !strings.HasSuffix(page, "/"+entries[at].Subject) || entries[at].After["amount"] == "" {
+				t.Errorf("%s: %+v", action, entries)
+			}
 		}
 
 		x.defend(t, infractionPage)

@@ -77,6 +77,8 @@ const (
 	EndpointSubscribe Action = "endpoint.subscribe" // other types of events
 	EventRedeliver    Action = "event.redeliver"    // an event, or those of a time, sent again
 	ChargeCancel      Action = "charge.cancel"      // a charge that its acquirer is asked to remove
+	PayoutSend        Action = "payout.send"        // money sent by hand
+	WithdrawalSend    Action = "withdrawal.send"    // coins sent by hand
 	ChargeDismiss     Action = "charge.dismiss"     // a payment that belongs to no charge, and needs nothing more
 	InfractionDismiss Action = "infraction.dismiss" // an infraction of such a payment, likewise
 	DepositDismiss    Action = "deposit.dismiss"    // a payment at the crypto provider, likewise
@@ -85,6 +87,7 @@ const (
 	AuditRun          Action = "audit.run"          // the ledgers added up on demand
 
 	PersonInvite       Action = "person.invite"       // a one-time link for somebody to come in
+	PersonJoin         Action = "person.join"         // somebody came in by such a link
 	PersonReset        Action = "person.reset"        // a one-time link for a new password
 	PersonRemove       Action = "person.remove"       // out of every account
 	PersonRole         Action = "person.role"         // what somebody is in an account
@@ -96,8 +99,8 @@ const (
 var Actions = []Action{
 	AccountCreate, AccountSet, AccountAdjust, AccountHold, AccountRelease, KeyCreate, KeyRevoke, IPBlock, IPUnblock,
 	EndpointCreate, EndpointDisable, EndpointEnable, EndpointDelete, EndpointRotate, EndpointSubscribe, EventRedeliver,
-	ChargeCancel, ChargeDismiss, InfractionDismiss, DepositDismiss, AcquirerOff, AcquirerOn, AuditRun,
-	PersonInvite, PersonReset, PersonRemove, PersonRole, PersonExpel, InvitationWithdraw,
+	ChargeCancel, PayoutSend, WithdrawalSend, ChargeDismiss, InfractionDismiss, DepositDismiss, AcquirerOff, AcquirerOn, AuditRun,
+	PersonInvite, PersonJoin, PersonReset, PersonRemove, PersonRole, PersonExpel, InvitationWithdraw,
 }
 
 // Fields say what something is, in texts that people read. Secrets are never among them.

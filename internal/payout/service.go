@@ -18,6 +18,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/pix"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -220,6 +221,12 @@ const firstCheck = 20 * time.Second
 // no longer than limit.
 func (s *Service) hold(ctx context.Context, p *Payout, claim idempotency.Claim, limit time.Duration) error {
 	var created id.ID
+	var entry *oplog.Entry
+	if p.Origin == account.OriginManual { // of what came by a key, the key tells who
+		entry = oplog.Begin(ctx, s.IDs, oplog.Entry{
+			Action: oplog.PayoutSend, Account: p.Account, After: oplog.Fields{"amount": p.Amount.String(), "fee": p.Fee.String()},
+		})
+	}
 	err := s.Ledger.WriteWithin(ctx, limit, func(ctx context.Context, tx *ledger.Tx) error {
 		if p.ID.IsZero() { // kept when the answer to COMMIT is lost, so that the second run meets the first
 			p.ID, created = s.IDs.New(), s.IDs.New()
@@ -234,6 +241,10 @@ func (s *Service) hold(ctx context.Context, p *Payout, claim idempotency.Claim, 
 			tx.Queue(ctx, unbindKey, int64(p.Account), p.key, id.First(claim.UnbindBefore))
 		}
 		p.insert(ctx, tx.Tx)
+		if entry != nil {
+			entry.Subject = prefix.Format(p.ID)
+			entry.Write(ctx, tx.Tx)
+		}
 		err = s.Events.Write(ctx, tx.Tx, event.Event{
 			Account: p.Account, ID: created, Type: event.PayoutCreated, Ref: p.ID, Data: data, Postback: p.PostbackURL,
 		})

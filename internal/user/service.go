@@ -115,10 +115,8 @@ func (s *Service) invite(ctx context.Context, i Invitation) (string, error) {
 	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{Action: what, Account: i.Account, Subject: i.Email, After: after})
 	err := s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		entry.Write(ctx, tx)
-		if i.Account != 0 && i.Email != "" {
-			// The last one counts, so that a form that is sent twice leaves one link that opens.
-			tx.Queue(ctx, replaceInvitation, account, i.Email, i.Operator)
-		}
+		// The last one counts, so that a form that is sent twice, or a server that starts again, leaves one link that opens.
+		tx.Queue(ctx, replaceInvitation, i.Email, string(i.Kind), i.Operator, int64(i.Account))
 		_, err := tx.Exec(ctx, insertInvitation, hash, i.ID, string(i.Kind), i.Email, i.Operator, account, role, i.ExpiresAt.UnixMicro())
 		return err
 	})
@@ -201,6 +199,7 @@ func (s *Service) Accept(ctx context.Context, token string, a Acceptance) error 
 		return err
 	}
 	p := Person{ID: s.IDs.New(), Email: i.Email, Name: name, Operator: i.Operator, CreatedAt: s.Clock.Real()}
+	entry := s.joined(ctx, i, p)
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		if i.Kind == KindReset {
 			return s.reset(ctx, tx, token, i.Email, hash)
@@ -212,8 +211,12 @@ func (s *Service) Accept(ctx context.Context, token string, a Acceptance) error 
 		case n == 0:
 			return s.expect(ctx, tx, p)
 		}
-		if err := s.take(ctx, tx, token); err != nil || i.Account == 0 {
+		if err := s.take(ctx, tx, token); err != nil {
 			return err
+		}
+		entry.Write(ctx, tx)
+		if i.Account == 0 {
+			return nil
 		}
 		return addMember(ctx, tx, i.Account, p.ID, i.Role, p.CreatedAt)
 	})
@@ -257,6 +260,19 @@ func (s *Service) reset(ctx context.Context, tx *sqldb.Tx, token, email, hash st
 	return nil
 }
 
+// joined tells that a link was used: who came in by it, and as what.
+func (s *Service) joined(ctx context.Context, i Invitation, p Person) *oplog.Entry {
+	after := oplog.Fields{}
+	if i.Role != "" {
+		after["role"] = string(i.Role)
+	}
+	if i.Operator {
+		after["operator"] = "yes"
+	}
+	ctx = oplog.As(ctx, oplog.Actor{Kind: oplog.Person, Name: p.Email})
+	return oplog.Begin(ctx, s.IDs, oplog.Entry{Action: oplog.PersonJoin, Account: i.Account, Subject: p.Email, After: after})
+}
+
 // Join uses an invitation up for somebody who is signed in.
 func (s *Service) Join(ctx context.Context, token string, p Person) error {
 	i, _, err := s.Invitation(ctx, token)
@@ -268,7 +284,7 @@ func (s *Service) Join(ctx context.Context, token string, p Person) error {
 	case i.Email != "" && i.Email != p.Email:
 		return ErrWrongUser
 	}
-	now := s.Clock.Real()
+	now, entry := s.Clock.Real(), s.joined(ctx, i, p)
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		// The role first: after a COMMIT that nobody answered the link is gone, and the role tells that it was used for this.
 		var had int64
@@ -282,13 +298,16 @@ func (s *Service) Join(ctx context.Context, token string, p Person) error {
 				return err
 			}
 		}
-		if i.Operator {
-			if _, err := tx.Exec(ctx, updateOperator, true, p.ID); err != nil {
-				return err
-			}
-		}
-		if err := s.take(ctx, tx, token); !errors.Is(err, ErrLink) || had == 0 {
+		err := s.take(ctx, tx, token)
+		switch {
+		case errors.Is(err, ErrLink) && had > 0:
+			return nil
+		case err != nil:
 			return err
+		}
+		entry.Write(ctx, tx)
+		if i.Operator {
+			tx.Queue(ctx, updateOperator, true, p.ID)
 		}
 		return nil
 	})
@@ -313,7 +332,7 @@ func (s *Service) Memberships(ctx context.Context, person id.ID) ([]Membership, 
 	return sqldb.All(ctx, s.DB, scanMembership, listMemberships, person, membershipMax)
 }
 
-// Remove forgets a person and ends their sessions.
+// Remove forgets a person, and ends their sessions and every link that is for them.
 func (s *Service) Remove(ctx context.Context, email string) (Person, error) {
 	p, err := s.Find(ctx, email)
 	if err != nil {
@@ -325,6 +344,7 @@ func (s *Service) Remove(ctx context.Context, email string) (Person, error) {
 		for _, sql := range []string{deletePerson, deleteMemberships, deleteSessions, dropRecovery} {
 			tx.Queue(ctx, sql, p.ID)
 		}
+		tx.Queue(ctx, revokeAll, p.Email) // no link brings them back
 		return nil
 	})
 }
@@ -355,14 +375,19 @@ func (s *Service) SetRole(ctx context.Context, account id.Account, person id.ID,
 	if err != nil {
 		return err
 	}
-	now := s.Clock.Real()
 	entry := oplog.Begin(ctx, s.IDs, oplog.Entry{
 		Action: oplog.PersonRole, Account: account, Subject: m.Person.Email,
 		Before: oplog.Fields{"role": string(m.Role)}, After: oplog.Fields{"role": string(role)},
 	})
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		if role != Owner {
+			if err := keepOwner(ctx, tx, account, person); err != nil {
+				return err
+			}
+		}
 		entry.Write(ctx, tx)
-		return addMember(ctx, tx, account, person, role, now)
+		tx.Guard(ctx, ErrNotFound, updateMember, string(role), int64(account), person) // who was taken out meanwhile stays out
+		return nil
 	})
 }
 
@@ -380,8 +405,9 @@ func (s *Service) Expel(ctx context.Context, account id.Account, person id.ID) e
 			return err
 		}
 		entry.Write(ctx, tx)
-		_, err := tx.Exec(ctx, deleteMember, int64(account), person)
-		return err
+		tx.Queue(ctx, deleteMember, int64(account), person)
+		tx.Queue(ctx, revokeInvitations, int64(account), m.Person.Email) // no link brings them back
+		return nil
 	})
 }
 

@@ -52,12 +52,15 @@ func (s *Service) count(ctx context.Context, limits map[string]int64) error {
 	over := false
 	err := s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		over = false
-		for _, source := range sorted(limits) {
+		for _, source := range sorted(limits) { // an address comes first: one that had too many locks nobody out
+			if over {
+				break
+			}
 			n, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], countTry, source, now.UnixMicro(), now.Add(-triesWindow).UnixMicro())
 			if err != nil {
 				return err
 			}
-			over = over || n > limits[source]
+			over = n > limits[source]
 		}
 		return nil
 	})

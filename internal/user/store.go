@@ -46,6 +46,7 @@ ON CONFLICT (email) DO NOTHING`
 const (
 	upsertMember = `INSERT INTO member (account_id, person_id, role, created_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (account_id, person_id) DO UPDATE SET role = excluded.role`
+	updateMember      = `UPDATE member SET role = $1 WHERE account_id = $2 AND person_id = $3`
 	deleteMember      = `DELETE FROM member WHERE account_id = $1 AND person_id = $2`
 	deleteMemberships = `DELETE FROM member WHERE person_id = $1`
 	countSameRole     = `SELECT COUNT(*) FROM member WHERE account_id = $1 AND person_id = $2 AND role = $3`
@@ -59,11 +60,14 @@ WHERE member.account_id = $1 ORDER BY person.email LIMIT $2`
 
 	insertInvitation = `INSERT INTO invitation (hash, id, kind, email, operator, account_id, role, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (hash) DO NOTHING`
-	selectInvitation   = `SELECT ` + invitationColumns + ` FROM invitation WHERE hash = $1`
-	takeInvitation     = `DELETE FROM invitation WHERE hash = $1 AND expires_at > $2`
-	listInvitations    = `SELECT ` + invitationColumns + ` FROM invitation WHERE account_id = $1 AND expires_at > $2 ORDER BY expires_at DESC LIMIT $3`
-	replaceInvitation  = `DELETE FROM invitation WHERE account_id = $1 AND email = $2 AND operator = $3`
+	selectInvitation = `SELECT ` + invitationColumns + ` FROM invitation WHERE hash = $1`
+	takeInvitation   = `DELETE FROM invitation WHERE hash = $1 AND expires_at > $2`
+	listInvitations  = `SELECT ` + invitationColumns + ` FROM invitation WHERE account_id = $1 AND expires_at > $2 ORDER BY expires_at DESC LIMIT $3`
+	// Those for whoever opens them are one: they are printed where many can read them.
+	replaceInvitation  = `DELETE FROM invitation WHERE email = $1 AND kind = $2 AND operator = $3 AND (COALESCE(account_id, 0) = $4 OR email = '')`
 	withdrawInvitation = `DELETE FROM invitation WHERE account_id = $1 AND id = $2`
+	revokeInvitations  = `DELETE FROM invitation WHERE account_id = $1 AND email = $2`
+	revokeAll          = `DELETE FROM invitation WHERE email = $1`
 )
 
 // Statements on sessions and tries.

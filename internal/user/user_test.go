@@ -17,6 +17,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/seal"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
@@ -587,5 +588,87 @@ func TestOldSessionsSetUpNoApp(t *testing.T) {
 		_, v = w.signIn(ana.Email)
 		_, err = w.EnableTOTP(t.Context(), v, totp.Code(secret, totp.Step(*w.now)))
 		w.must(err)
+	})
+}
+
+// A link that was replaced, or whose person was sent away, opens nothing.
+func TestOldLinksOpenNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		closed := func(link string) {
+			t.Helper()
+			_, _, err := w.Invitation(t.Context(), link)
+			w.want(err, ErrLink)
+		}
+		link := func(i Invitation) string {
+			t.Helper()
+			text, err := w.Invite(t.Context(), i)
+			w.must(err)
+			return text
+		}
+		// Each start prints one until there is an operator; the last one works.
+		first := link(Invitation{Operator: true, Account: w.account, Role: Owner})
+		second := link(Invitation{Operator: true})
+		closed(first)
+		w.must(w.Accept(t.Context(), second, Acceptance{Email: "op@example.com", Name: "Op", Password: password}))
+
+		w.person("ana@example.com", Owner)
+		bia := w.person("bia@example.com", Viewer)
+		lost, err := w.Reset(t.Context(), bia.Email)
+		w.must(err)
+		found, err := w.Reset(t.Context(), bia.Email)
+		w.must(err)
+		closed(lost)
+
+		operator := link(Invitation{Email: bia.Email, Operator: true, Account: w.account, Role: Owner})
+		elsewhere := link(Invitation{Email: bia.Email, Account: w.account + 1, Role: Owner})
+		w.must(w.Expel(t.Context(), w.account, bia.ID))
+		closed(operator)
+		_, _, err = w.Invitation(t.Context(), elsewhere)
+		w.must(err)
+		_, err = w.Remove(t.Context(), bia.Email)
+		w.must(err)
+		closed(elsewhere)
+		closed(found)
+	})
+}
+
+// Who comes in is in the log, by the name that they came in with.
+func TestComingInIsLogged(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		ana := w.person("ana@example.com", Finance)
+		link, err := w.Invite(t.Context(), Invitation{Email: ana.Email, Operator: true})
+		w.must(err)
+		w.must(w.Join(t.Context(), link, ana))
+		entries, err := oplog.List(t.Context(), w.DB, oplog.Page{})
+		w.must(err)
+		for _, want := range []string{"role", "operator"} {
+			if !slices.ContainsFunc(entries, func(e oplog.Entry) bool {
+				return e.Action == oplog.PersonJoin && e.Actor.String() == ana.Email && e.Subject == ana.Email && e.After[want] != ""
+			}) {
+				t.Errorf("nothing tells of the %s: %+v", want, entries)
+			}
+		}
+	})
+}
+
+// An address that has tried too much cannot use up the tries of others.
+func TestOneAddressLocksNobodyOut(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, w *world) {
+		w.person("ana@example.com", Owner)
+		evil := From{Address: netip.MustParseAddr("198.51.100.7")}
+		for range addressTries {
+			_, _, err := w.SignIn(t.Context(), "nobody@example.com", "wrong", evil)
+			if err == nil {
+				t.Fatal("it is right")
+			}
+		}
+		for range personTries + 1 {
+			_, _, err := w.SignIn(t.Context(), "ana@example.com", "wrong", evil)
+			w.want(err, ErrTooMany)
+		}
+		w.signIn("ana@example.com")
 	})
 }

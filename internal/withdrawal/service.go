@@ -18,6 +18,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -159,6 +160,13 @@ func (s *Service) refuse(ctx context.Context, r *Request, f fee, cause error) er
 // hold stores the withdrawal with its money held, before anybody is asked to send it: the next moment may be our last.
 func (s *Service) hold(ctx context.Context, w *Withdrawal, claim idempotency.Claim) error {
 	var accepted id.ID
+	var entry *oplog.Entry
+	if w.Origin == account.OriginManual { // of what came by a key, the key tells who
+		entry = oplog.Begin(ctx, s.IDs, oplog.Entry{
+			Action: oplog.WithdrawalSend, Account: w.Account,
+			After: oplog.Fields{"amount": w.Amount.String(), "fee": w.Fee.String(), "coin": w.Currency},
+		})
+	}
 	err := s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
 		if w.ID.IsZero() { // kept when the answer to COMMIT is lost, so that the second run meets the first
 			w.ID, accepted = s.IDs.New(), s.IDs.New()
@@ -173,6 +181,10 @@ func (s *Service) hold(ctx context.Context, w *Withdrawal, claim idempotency.Cla
 			tx.Queue(ctx, unbindKey, int64(w.Account), w.key, id.First(claim.UnbindBefore))
 		}
 		w.insert(ctx, tx.Tx)
+		if entry != nil {
+			entry.Subject = prefix.Format(w.ID)
+			entry.Write(ctx, tx.Tx)
+		}
 		err = s.Events.Write(ctx, tx.Tx, event.Event{Account: w.Account, ID: accepted, Type: event.CryptoPayoutProcessing, Ref: w.ID, Data: data})
 		if err != nil {
 			return err
