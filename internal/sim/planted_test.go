@@ -38,7 +38,7 @@ var planted = []struct {
 	{"a debit does not look at the balance", 5, overdraft},
 	{"the folder deletes credits and dies", 1, foldLoses},
 	{"an attempt that failed counts as delivered", 4, deliveredAnyway},
-	{"a charge expires although it was paid meanwhile", 14, expiryOverPaid},
+	{"a charge expires although it was paid meanwhile", 46, expiryOverPaid},
 	{"a COMMIT without an answer is taken for done", 2, commitBelieved},
 	{"money that was given back is debited each time that it is told", 1, refundTwice},
 }

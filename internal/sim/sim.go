@@ -212,8 +212,8 @@ func live(ctx context.Context, db *sqldb.DB, l life, actions []*Action) (failure
 
 // endWaits are the moves of business time at the end of a life, after each of which everything is done that is due.
 var endWaits = []time.Duration{
-	time.Second, 5 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 6 * time.Minute, 10 * time.Minute, 11 * time.Minute,
-	time.Hour, 2 * time.Hour, 12 * time.Hour, 13 * time.Hour, time.Minute, time.Minute,
+	time.Second, 20 * time.Second, 2 * time.Minute, 6 * time.Minute, time.Minute, 11 * time.Minute, 65 * time.Minute, 3 * time.Hour, 13 * time.Hour,
+	13 * time.Hour, 2 * time.Minute,
 }
 
 const (

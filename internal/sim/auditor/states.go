@@ -60,6 +60,9 @@ func (a *Auditor) lookAtStates(before *tables, changed map[string]bool) {
 		compare(a, "charge", before.charges, a.state.charges, func(c chargeRow) string { return c.status })
 		a.lookAtExpiry(before)
 	}
+	if changed["charge"] || changed["payout"] || changed["deposit"] {
+		a.lookAtMarks()
+	}
 	if changed["payout"] {
 		compare(a, "payout", before.payouts, a.state.payouts, func(p payoutRow) string { return p.status })
 	}
@@ -71,6 +74,25 @@ func (a *Auditor) lookAtStates(before *tables, changed map[string]bool) {
 	}
 	if changed["withdrawal"] {
 		compare(a, "withdrawal", before.withdrawals, a.state.withdrawals, func(w withdrawalRow) string { return w.status })
+	}
+}
+
+// lookAtMarks checks that each thing bears the marks of its state: what moved there and back within one action shows by them.
+func (a *Auditor) lookAtMarks() {
+	for x, c := range a.state.charges {
+		if isPaid := c.status == "paid" || c.status == "refunded"; c.paidAt != 0 && !isPaid || c.paidAt == 0 && c.status == "paid" {
+			a.fail("charge %s is %s, and was paid at %d", x, c.status, c.paidAt)
+		}
+	}
+	for x, p := range a.state.payouts {
+		if isSent := p.status == "completed" || p.status == "reversed"; isSent != (p.endToEnd != "") {
+			a.fail("payout %s is %s, with end-to-end id %q", x, p.status, p.endToEnd)
+		}
+	}
+	for x, d := range a.state.deposits {
+		if (d.status == "paid") != (d.paidAt != 0) {
+			a.fail("deposit %s is %s, and was paid at %d", x, d.status, d.paidAt)
+		}
 	}
 }
 
