@@ -33,9 +33,11 @@ func (a *Auditor) End(ctx context.Context) ([]string, error) {
 	a.endOfDeposits(&chain)
 	a.endOfWithdrawals(&chain)
 	a.endOfBalances(&bank)
-	if err := a.endOfDeliveries(ctx); err != nil {
+	deliveries, err := a.deliveries(ctx)
+	if err != nil {
 		return nil, err
 	}
+	a.endOfDeliveries(deliveries)
 	found := a.problems
 	a.problems = nil
 	slices.Sort(found)
@@ -279,11 +281,7 @@ func (a *Auditor) endOfBalances(bank *bankBooks) {
 }
 
 // endOfDeliveries checks that every event reached whom it was for, or was given up.
-func (a *Auditor) endOfDeliveries(ctx context.Context) error {
-	list, err := a.deliveries(ctx)
-	if err != nil {
-		return err
-	}
+func (a *Auditor) endOfDeliveries(list []deliveryRow) {
 	for _, d := range list {
 		e, known := a.state.endpoints[d.endpoint]
 		event := string(id.Event) + d.id.String()
@@ -296,5 +294,4 @@ func (a *Auditor) endOfDeliveries(ctx context.Context) error {
 			a.fail("event %s is said to be delivered to %s, which never took it", event, e.url)
 		}
 	}
-	return nil
 }
