@@ -221,7 +221,7 @@ const (
 	deadParts = 8
 	deadPart  = 4 * time.Second
 
-	endRounds = 2 // after each wait: what one node does may be work for the other
+	endRounds = 2 // after each wait, by the nodes in turn: what one does may be work for the other
 	endPause  = 1500 * time.Millisecond
 )
 
@@ -244,16 +244,14 @@ func (l *life) end() ([]string, error) {
 			l.stepNamed(b, "node", "due deliveries")
 		}
 	}
-	for _, wait := range endWaits {
+	for i, wait := range endWaits {
 		l.advance(wait)
 		l.decideAll()
-		for range endRounds {
+		for r := range endRounds {
 			before := l.writes
 			l.pass(endPause)
 			l.worldStep(nil)
-			for _, b := range l.boots {
-				l.workAll(b)
-			}
+			l.workAll(l.boots[(i+r)%len(l.boots)])
 			if l.writes == before {
 				break
 			}
