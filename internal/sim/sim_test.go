@@ -15,7 +15,7 @@ import (
 const (
 	seedsTried    = 50
 	seedsCompared = 2  // lived on both databases, and twice on one
-	stepsTried    = 40 // of each of the first, because the race detector costs
+	stepsTried    = 30 // of each of the first, because the race detector costs
 	stepsCompared = 60 // of each of the second
 )
 
