@@ -63,9 +63,8 @@ func newHealthy() *healthy {
 		t.about, t.ref = t.id, ref{merchant, id.ID{14: 1, 15: byte(i)}}
 		s.transfers[t.ref] = t
 	}
-	for b, units := range map[book]int64{{merchant, "BRL", "available"}: 600, {merchant, "USDT", "available"}: 1_500_000} {
-		s.balances[b] = units
-	}
+	s.balances[book{merchant, "BRL", "available"}] = 600
+	s.balances[book{merchant, "USDT", "available"}] = 1_500_000
 	s.deltas[book{merchant, "BRL", "available"}] = 85
 	for _, name := range []string{"in_transit", "blocked"} {
 		s.balances[book{merchant, "BRL", name}] = 0
@@ -254,6 +253,7 @@ func TestEachCheckCanFail(t *testing.T) {
 		"the provider has a payout":       func(h *healthy) { h.chain.Payouts = append(h.chain.Payouts, chainPayout{ExternalID: "x"}) },
 		"the banks have 2000000739":       func(h *healthy) { h.bank.Balance = "20000007.39" },
 		"still waits for " + hookURL:      func(h *healthy) { h.deliveries[0].state = "waiting" },
+		"nothing is kept of telling":      func(h *healthy) { h.Owes(Debt{merchant, anEndpoint.String(), hookURL}) },
 		"which never took it":             func(h *healthy) { h.deliveries[0].id = id.ID{14: 2, 15: 2} },
 		"which its account does not have": func(h *healthy) { h.deliveries[0].endpoint = id.ID{15: 77} },
 	} {

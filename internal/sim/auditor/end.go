@@ -3,6 +3,7 @@ package auditor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -282,8 +283,10 @@ func (a *Auditor) endOfBalances(bank *bankBooks) {
 
 // endOfDeliveries checks that every event reached whom it was for, or was given up.
 func (a *Auditor) endOfDeliveries(list []deliveryRow) {
+	owed := maps.Clone(a.model.owed)
 	for _, d := range list {
 		e, known := a.state.endpoints[d.endpoint]
+		delete(owed, Debt{id.Account(d.account), d.id.String(), e.url})
 		event := string(id.Event) + d.id.String()
 		switch {
 		case !known || e.account != d.account:
@@ -293,5 +296,8 @@ func (a *Auditor) endOfDeliveries(list []deliveryRow) {
 		case d.state == "delivered" && a.model.received[delivered{e.url, event}] == 0:
 			a.fail("event %s is said to be delivered to %s, which never took it", event, e.url)
 		}
+	}
+	for d := range owed {
+		a.fail("event %s was written, and nothing is kept of telling %s", d.Event, d.URL)
 	}
 }
