@@ -311,19 +311,30 @@ func newPlace(ctx context.Context, server string) (*place, error) {
 	}
 	p := &place{folder: folder, server: server}
 	if server != "" {
-		return p, p.prepare(ctx)
+		err = p.prepare(ctx)
+	} else {
+		err = p.migrate(ctx)
 	}
-	path := filepath.Join(folder, "template.db")
+	if err != nil {
+		p.close(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return p, nil
+}
+
+// migrate makes the SQLite file with tables that all others are copied from.
+func (p *place) migrate(ctx context.Context) error {
+	path := filepath.Join(p.folder, "template.db")
 	db, err := sqldb.Open(ctx, "sqlite:"+path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	_, err = schema.Migrate(ctx, db, birth)
 	db.Close()
 	if err == nil {
 		p.template, err = os.ReadFile(path)
 	}
-	return p, err
+	return err
 }
 
 func (p *place) close(ctx context.Context) {
