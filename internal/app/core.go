@@ -90,9 +90,14 @@ func Open(ctx context.Context, store config.Store, how Opening) (*Core, error) {
 	}
 	c.release = release
 	c.store = store
-	c.ring = c.keyring()
-	c.Users = user.New(user.Services{DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: rand.Reader, Ring: c.ring})
+	c.sealWith(c.keyring())
 	return c, nil
+}
+
+// sealWith says what secrets are sealed with, and makes what has such.
+func (c *Core) sealWith(ring func(context.Context) (*seal.Ring, error)) {
+	c.ring = ring
+	c.Users = user.New(user.Services{DB: c.DB, Clock: c.Clock, IDs: c.IDs, Random: c.random, Ring: ring})
 }
 
 func openDatabase(ctx context.Context, store config.Store, how Opening) (*sqldb.DB, error) {

@@ -45,7 +45,7 @@ func NewStepped(s Surroundings) (*Stepped, error) {
 	if err != nil {
 		return nil, err
 	}
-	core.ring = func(context.Context) (*seal.Ring, error) { return ring, nil }
+	core.sealWith(func(context.Context) (*seal.Ring, error) { return ring, nil })
 	for i := range s.Acquirers {
 		s.Acquirers[i].BaseURL = secure(s.Acquirers[i].BaseURL)
 	}

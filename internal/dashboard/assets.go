@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/ponte-pay/ponte/internal/httpkit"
 )
@@ -40,7 +41,8 @@ type assets struct {
 	names map[string]string // that name by the plain one
 }
 
-func loadAssets() assets {
+// loadAssets reads them, once for all servers of a process: a simulation starts many.
+var loadAssets = sync.OnceValue(func() assets {
 	a := assets{map[string]asset{}, map[string]string{}}
 	entries, err := fs.ReadDir(assetFiles, "assets")
 	if err != nil {
@@ -61,7 +63,7 @@ func loadAssets() assets {
 		a.files[name], a.names[e.Name()] = f, name
 	}
 	return a
-}
+})
 
 // path returns where a file is; a name that does not exist is a defect of a template.
 func (a assets) path(name string) (string, error) {

@@ -75,9 +75,8 @@ type Dashboard struct {
 func New(s Services) *Dashboard {
 	d := &Dashboard{
 		Services: s, mux: http.NewServeMux(), routes: map[string]*route{}, assets: loadAssets(), foreign: http.NewCrossOriginProtection(),
-		manual: loadManual(s.OpenAPI),
+		manual: loadManual(s.OpenAPI), pages: loadPages(),
 	}
-	d.pages = loadPages(d.assets)
 	if s.PublicURL != "" {
 		// A proxy may change Host; what the browser saw is this.
 		if err := d.foreign.AddTrustedOrigin(strings.TrimSuffix(s.PublicURL, "/")); err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
@@ -25,7 +26,9 @@ type pages map[string]*template.Template
 // shared are the templates that every page has.
 const shared = "templates/shared/*.html"
 
-func loadPages(a assets) map[locale]pages {
+// loadPages reads them all, once for all servers of a process: a simulation starts many.
+var loadPages = sync.OnceValue(func() map[locale]pages {
+	a := loadAssets()
 	names, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
 		panic("dashboard: " + err.Error())
@@ -40,7 +43,7 @@ func loadPages(a assets) map[locale]pages {
 		}
 	}
 	return all
-}
+})
 
 func (p pages) render(w io.Writer, name string, v *view) error {
 	page := p[name]

@@ -550,16 +550,17 @@ var eventSets = []string{webhook.All, webhook.All, "charge.paid,payout.completed
 func (l *life) addEndpoint(f *frame) {
 	b := l.boot(f)
 	owner := l.merchants[f.random.IntN(len(l.merchants))]
-	events, err := webhook.ParseEvents(eventSets[f.random.IntN(len(eventSets))])
+	set := eventSets[f.random.IntN(len(eventSets))]
+	events, err := webhook.ParseEvents(set)
 	if err != nil {
 		panic(err) // of our own making
 	}
 	host := fmt.Sprintf("r%d.example", f.Number)
-	r := &receiver{life: l, host: host, url: "https://" + host + "/hook", owner: owner}
+	r := &receiver{life: l, host: host, url: "https://" + host + "/hook", owner: owner, events: set}
 	l.receivers[host] = r
 	e, secret, err := b.server.Hooks.Create(l.ctx, owner.id, webhook.Endpoint{URL: r.url, Events: events})
 	if err == nil && !b.dead {
-		r.secrets = []string{secret}
+		r.secrets, r.isSteady = []string{secret}, true
 		l.things[f.Number] = &thing{endpoint: webhook.Prefix.Format(e.ID), receiver: r, request: request{owner: owner}}
 	}
 }
@@ -570,7 +571,14 @@ func (l *life) changeEndpoint(f *frame) {
 		return
 	}
 	hooks := l.boot(f).server.Hooks
-	switch f.random.IntN(5) {
+	how := f.random.IntN(5)
+	if how != 4 { // whatever comes of it
+		t.receiver.isSteady = false
+		for _, b := range l.boots {
+			b.knows = slices.DeleteFunc(slices.Clone(b.knows), func(r *receiver) bool { return r == t.receiver })
+		}
+	}
+	switch how {
 	case 0:
 		_, _ = hooks.Disable(l.ctx, t.endpoint) // one that is gone is no matter
 	case 1, 2:
@@ -663,6 +671,9 @@ func (l *life) step(b *boot, w app.Worker) {
 			if strings.Contains(err.Error(), "panic:") {
 				l.auditor.Fails("a node panics in " + w.Name + ": " + err.Error())
 			}
+		}
+		if err == nil && w.Name == endpointsWorker {
+			b.learn()
 		}
 		if !did || err != nil || !w.Crowd || b.dead {
 			break

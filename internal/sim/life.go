@@ -174,6 +174,8 @@ type boot struct {
 
 	statement string   // the first of the transaction under way that changes something
 	order     []string // balances that it has locked
+	owed      []auditor.Debt
+	knows     []*receiver // that it has read of, and that nobody has changed since
 }
 
 // die ends a boot as kill -9 does: what it does from now on reaches nobody, and what only its memory held is gone.
@@ -221,6 +223,9 @@ func (l *life) start(index int) (*boot, error) {
 		if w.Early {
 			if _, err := w.Step(l.ctx); err != nil {
 				return nil, fmt.Errorf("sim: start node %d: %s: %w", index, w.Name, err)
+			}
+			if w.Name == endpointsWorker {
+				b.learn()
 			}
 		}
 	}

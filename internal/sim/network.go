@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -266,7 +267,20 @@ type receiver struct {
 	url     string
 	owner   *merchant
 	secrets []string // that it accepts; nil when nobody knows it
+
+	events   string // that it wants, as operators write it
+	isSteady bool   // it is registered, and nobody has changed that since
 }
+
+// wants reports whether it is to be told of a type of event.
+func (r *receiver) wants(kind string) bool {
+	return r.events == webhookAll || slices.Contains(strings.Split(r.events, ","), kind)
+}
+
+const (
+	webhookAll      = "all"       // every type
+	endpointsWorker = "endpoints" // the loop that reads which there are
+)
 
 // ServeHTTP verifies an event and takes it, unless the receiver is out of order.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {

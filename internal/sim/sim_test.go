@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,19 +94,27 @@ func firstDifference(a, b string) string {
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, "")
-	for _, one := range planted {
-		shape, actions := plan(one.seed, StepsDefault)
-		r.plant = one.new
-		failure, err := r.live(t.Context(), one.seed, shape, actions, nil)
-		switch {
-		case err != nil:
-			t.Errorf("%s: %v", one.name, err)
-		case failure == nil:
-			t.Errorf("%s: seed %d does not find it", one.name, one.seed)
-		default:
-			t.Logf("%s: seed %d, after #%d: %s", one.name, one.seed, failure.Step, failure.Problems[0])
+	for i := range planted {
+		if found, how := r.finds(t, i, planted[i].seed); !found {
+			t.Errorf("%s: seed %d finds %s", planted[i].name, planted[i].seed, how)
 		}
 	}
+}
+
+// finds reports whether a seed finds what is planted, and what it finds. To find something else is not to find it.
+func (r *runner) finds(t *testing.T, i int, seed uint64) (found bool, how string) {
+	t.Helper()
+	r.plant = planted[i].new
+	shape, actions := plan(seed, StepsDefault)
+	failure, err := r.live(t.Context(), seed, shape, actions, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failure == nil {
+		return false, "nothing"
+	}
+	how = strings.Join(failure.Problems, "; ")
+	return strings.Contains(how, planted[i].shows), fmt.Sprintf("after #%d: %s", failure.Step, how)
 }
 
 // TestPlantedTable holds the table of docs/reliability.md equal to what is planted.
@@ -130,25 +139,20 @@ func TestSearch(t *testing.T) {
 		t.Skip("takes minutes")
 	}
 	r := newRunner(t, "")
-	for _, one := range planted {
+	for i, one := range planted {
 		if !strings.Contains(one.name, os.Getenv("PONTE_PLANT")) {
 			continue
 		}
-		r.plant = one.new
-		found := false
-		for seed := uint64(1); seed <= seeds && !found; seed++ {
-			shape, actions := plan(seed, StepsDefault)
-			failure, err := r.live(t.Context(), seed, shape, actions, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if found = failure != nil; found {
-				t.Logf("%s: seed %d, after #%d: %s", one.name, seed, failure.Step, failure.Problems[0])
-			}
+		found, how := false, ""
+		seed := uint64(0)
+		for seed < seeds && !found {
+			seed++
+			found, how = r.finds(t, i, seed)
 		}
 		if !found {
 			t.Errorf("%s: not found by %d seeds", one.name, seeds)
 		}
+		t.Logf("%s: seed %d, %s", one.name, seed, how)
 	}
 }
 
@@ -163,8 +167,13 @@ func TestShrink(t *testing.T) {
 	if err != nil || failure == nil {
 		t.Fatal(failure, err)
 	}
+	want := classes(failure.Problems)
 	r.shrink(t.Context(), failure)
 	if len(failure.Plan) == 0 || len(failure.Plan) > 10 {
 		t.Errorf("it takes %d actions: %s", len(failure.Plan), strings.Join(failure.Plan, "\n"))
+	}
+	again, err := r.live(t.Context(), seed, shape, failure.actions, nil)
+	if err != nil || again == nil || !slices.Equal(classes(again.Problems), want) {
+		t.Errorf("what is left fails with %+v, %v, not with %q", again, err, want)
 	}
 }

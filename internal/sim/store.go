@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/sim/auditor"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -20,7 +21,7 @@ func (b *boot) Begin(write bool) error {
 	f := b.life.frameOf(b)
 	if write {
 		b.life.writes++
-		b.statement, b.order = "", nil
+		b.statement, b.order, b.owed = "", nil, nil
 		b.life.plant.begin(b)
 		if f != nil {
 			f.writes++
@@ -58,7 +59,30 @@ func (b *boot) Statement(s sqldb.Statement) []sqldb.Statement {
 		}
 		b.watchOrder(one.SQL, one.Args)
 	}
+	b.watchEvents(s)
 	return run
+}
+
+// watchEvents notes who must be told of an event: every endpoint of its account that the boot knows and that wants it.
+func (b *boot) watchEvents(s sqldb.Statement) {
+	if !strings.HasPrefix(s.SQL, "INSERT INTO event ") {
+		return
+	}
+	for _, r := range b.knows {
+		if int64(r.owner.id) == s.Args[0] && r.wants(fmt.Sprint(s.Args[2])) {
+			b.owed = append(b.owed, auditor.Debt{Account: r.owner.id, Event: fmt.Sprint(s.Args[1]), URL: r.url})
+		}
+	}
+}
+
+// learn notes that the boot has just read which endpoints there are.
+func (b *boot) learn() {
+	b.knows = nil
+	for _, host := range sortedKeys(b.life.receivers) {
+		if r := b.life.receivers[host]; r.isSteady {
+			b.knows = append(b.knows, r)
+		}
+	}
 }
 
 // watchOrder checks that a transaction locks balances in the one order that all have: two that did otherwise could wait for
@@ -108,6 +132,9 @@ func (b *boot) End(err error) error {
 	}
 	if err != nil {
 		return b.life.plant.end(b, err)
+	}
+	for _, d := range b.owed {
+		b.life.auditor.Owes(d)
 	}
 	f := b.life.frameOf(b)
 	if f != nil {

@@ -72,7 +72,8 @@ func (a *Auditor) Look(ctx context.Context) ([]string, error) {
 	a.lookAtMoney(&before, changed)
 	a.lookAtStates(&before, changed)
 	a.lookAtEvents(changed)
-	a.lookAtAnswers(changed)
+	a.lookAtAnswers()
+	a.lookAtNames(changed)
 	for _, p := range a.model.payments {
 		p.old = true
 	}
@@ -109,42 +110,51 @@ func (w *answer) WriteHeader(status int)      { w.status = status }
 
 // bankBooks are the books of both banks.
 type bankBooks struct {
-	Charges  []struct{ Acquirer, TxID, Amount, Status string }
-	Payments []struct {
-		Acquirer, TxID, Amount, Returned string
-		EndToEndID                       string `json:"end_to_end_id"`
-	}
-	Payouts []struct {
-		Acquirer, ID, Amount, Status, Returned string
-		EndToEndID                             string `json:"end_to_end_id"`
-		Executions                             int
-	}
-	Infractions []struct {
-		Acquirer, ID, Amount, Status string
-		EndToEndID                   string `json:"end_to_end_id"`
-	}
-	Balance string
+	Payments    []bankPayment
+	Payouts     []bankPayout
+	Infractions []bankInfraction
+	Balance     string
+}
+
+type bankPayment struct {
+	Acquirer, TxID, Amount, Returned string
+	EndToEndID                       string `json:"end_to_end_id"`
+}
+
+type bankPayout struct {
+	Acquirer, ID, Amount, Status, Returned string
+	EndToEndID                             string `json:"end_to_end_id"`
+	Executions                             int
+}
+
+type bankInfraction struct {
+	Acquirer, ID, Amount, Status string
+	EndToEndID                   string `json:"end_to_end_id"`
 }
 
 // chainBooks are the books of the crypto provider.
 type chainBooks struct {
-	Payments []struct {
-		ID         string
-		ParentID   string `json:"parent_id"`
-		ExternalID string `json:"external_id"`
-		Settled    string `json:"settled_amount"`
-		Status     string
-	}
-	Payouts []struct {
-		ID         string
-		ExternalID string `json:"external_id"`
-		Currency   string
-		Address    string
-		Amount     string
-		Status     string
-		TxHash     string `json:"tx_hash"`
-		Executions int
-	}
+	Payments []chainPayment
+	Payouts  []chainPayout
+}
+
+type chainPayment struct {
+	ID         string
+	ParentID   string `json:"parent_id"`
+	ExternalID string `json:"external_id"`
+	Settled    string `json:"settled_amount"`
+	Status     string
+}
+
+type chainPayout struct {
+	ID         string
+	ExternalID string `json:"external_id"`
+	Currency   string
+	Address    string
+	Amount     string
+	Status     string
+	TxHash     string `json:"tx_hash"`
+	Executions int
 }
 
 // units reads an amount in its smallest unit, such as centavos. What is beyond is cut off.

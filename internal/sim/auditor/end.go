@@ -3,6 +3,7 @@ package auditor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,9 +34,11 @@ func (a *Auditor) End(ctx context.Context) ([]string, error) {
 	a.endOfDeposits(&chain)
 	a.endOfWithdrawals(&chain)
 	a.endOfBalances(&bank)
-	if err := a.endOfDeliveries(ctx); err != nil {
+	deliveries, err := a.deliveries(ctx)
+	if err != nil {
 		return nil, err
 	}
+	a.endOfDeliveries(deliveries)
 	found := a.problems
 	a.problems = nil
 	slices.Sort(found)
@@ -279,13 +282,11 @@ func (a *Auditor) endOfBalances(bank *bankBooks) {
 }
 
 // endOfDeliveries checks that every event reached whom it was for, or was given up.
-func (a *Auditor) endOfDeliveries(ctx context.Context) error {
-	list, err := a.deliveries(ctx)
-	if err != nil {
-		return err
-	}
+func (a *Auditor) endOfDeliveries(list []deliveryRow) {
+	owed := maps.Clone(a.model.owed)
 	for _, d := range list {
 		e, known := a.state.endpoints[d.endpoint]
+		delete(owed, Debt{id.Account(d.account), d.id.String(), e.url})
 		event := string(id.Event) + d.id.String()
 		switch {
 		case !known || e.account != d.account:
@@ -296,5 +297,7 @@ func (a *Auditor) endOfDeliveries(ctx context.Context) error {
 			a.fail("event %s is said to be delivered to %s, which never took it", event, e.url)
 		}
 	}
-	return nil
+	for d := range owed {
+		a.fail("event %s was written, and nothing is kept of telling %s", d.Event, d.URL)
+	}
 }

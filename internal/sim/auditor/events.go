@@ -60,7 +60,7 @@ func (a *Auditor) lookAtEvents(changed map[string]bool) {
 }
 
 // lookAtAnswers checks that what callers were told is stored, as they were told it.
-func (a *Auditor) lookAtAnswers(map[string]bool) {
+func (a *Auditor) lookAtAnswers() {
 	for _, x := range a.model.answers {
 		if x.ID == "" {
 			continue
@@ -83,6 +83,40 @@ func (a *Auditor) lookAtAnswers(map[string]bool) {
 		}
 	}
 	a.model.answers = nil
+}
+
+// lookAtNames checks that each key and each external_id of an account has made one thing, whoever was told of it.
+func (a *Auditor) lookAtNames(changed map[string]bool) {
+	if changed["charge"] {
+		onlyOne(a, "charges", a.state.charges, func(c chargeRow) (string, string) { return c.external, c.key })
+	}
+	if changed["payout"] {
+		onlyOne(a, "payouts", a.state.payouts, func(p payoutRow) (string, string) { return p.external, p.key })
+	}
+	if changed["deposit"] {
+		onlyOne(a, "deposits", a.state.deposits, func(d depositRow) (string, string) { return d.external, d.key })
+	}
+	if changed["withdrawal"] {
+		onlyOne(a, "withdrawals", a.state.withdrawals, func(w withdrawalRow) (string, string) { return w.external, w.key })
+	}
+}
+
+func onlyOne[T any](a *Auditor, what string, rows map[ref]T, names func(T) (external, key string)) {
+	type name struct {
+		account int64
+		of      string
+		text    string
+	}
+	seen := map[name]bool{}
+	for x, row := range rows {
+		external, key := names(row)
+		for _, n := range []name{{x.account, "external_id", external}, {x.account, "key", key}} {
+			if n.text != "" && seen[n] {
+				a.fail("%s %s names two %s", n.of, n.text, what)
+			}
+			seen[n] = true
+		}
+	}
 }
 
 // find returns a thing's amount and status.

@@ -16,6 +16,7 @@ type model struct {
 	fees     map[int64]map[string][]string // that accounts ever had, by what they are for
 	received map[delivered]int             // how often a receiver took an event
 	bodies   map[string]string             // of events, as they were first received
+	owed     map[Debt]bool
 }
 
 // payment is money that a payer sent.
@@ -51,7 +52,7 @@ type delivered struct{ url, event string }
 func newModel() model {
 	return model{
 		payments: map[string]*payment{}, sends: map[string][]*send{}, asked: map[creation]*asked{}, fees: map[int64]map[string][]string{},
-		received: map[delivered]int{}, bodies: map[string]string{},
+		received: map[delivered]int{}, bodies: map[string]string{}, owed: map[Debt]bool{},
 	}
 }
 
@@ -133,6 +134,16 @@ func (a *Auditor) Answered(x Answer) {
 		}
 	}
 }
+
+// Debt is an event that an endpoint must be told of.
+type Debt struct {
+	Account id.Account
+	Event   string
+	URL     string
+}
+
+// Owes notes that an event was written which somebody must be told of.
+func (a *Auditor) Owes(d Debt) { a.model.owed[d] = true }
 
 // Received notes that a receiver got an event, and whether it took it. It must be the same each time, of an account that the
 // receiver belongs to, and durable.

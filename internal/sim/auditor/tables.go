@@ -39,8 +39,8 @@ type chargeRow struct {
 
 type payoutRow struct {
 	ref
-	external, status, acquirer, endToEnd string
-	amount, fee, returned, sends         int64
+	external, key, status, acquirer, endToEnd string
+	amount, fee, returned, sends              int64
 }
 
 type infractionRow struct {
@@ -51,15 +51,15 @@ type infractionRow struct {
 
 type depositRow struct {
 	ref
-	external, status, payment, parent string
-	price, received, fee, refunded    int64
-	detectedAt, paidAt, asks          int64
+	external, key, status, payment, parent string
+	price, received, fee, refunded         int64
+	detectedAt, paidAt, asks               int64
 }
 
 type withdrawalRow struct {
 	ref
-	external, status, currency, address, coins, provider, hash string
-	amount, fee                                                int64
+	external, key, status, currency, address, coins, provider, hash string
+	amount, fee                                                     int64
 }
 
 type eventRow struct {
@@ -127,9 +127,9 @@ amount, fee, refunded, held, COALESCE(paid_at, 0), expires_at, COALESCE(release_
 		return err
 	}},
 	{"payout", func(ctx context.Context, db *sqldb.DB, t *tables) (err error) {
-		t.payouts, err = rows(ctx, db, `SELECT account_id, id, external_id, status, acquirer, COALESCE(end_to_end_id, ''), amount, fee, returned, sends FROM payout`,
+		t.payouts, err = rows(ctx, db, `SELECT account_id, id, external_id, COALESCE(idem_key, ''), status, acquirer, COALESCE(end_to_end_id, ''), amount, fee, returned, sends FROM payout`,
 			func(r sqldb.Row, x *payoutRow) (ref, error) {
-				err := r.Scan(&x.account, &x.id, &x.external, &x.status, &x.acquirer, &x.endToEnd, &x.amount, &x.fee, &x.returned, &x.sends)
+				err := r.Scan(&x.account, &x.id, &x.external, &x.key, &x.status, &x.acquirer, &x.endToEnd, &x.amount, &x.fee, &x.returned, &x.sends)
 				return x.ref, err
 			})
 		return err
@@ -143,19 +143,19 @@ amount, fee, refunded, held, COALESCE(paid_at, 0), expires_at, COALESCE(release_
 		return err
 	}},
 	{"deposit", func(ctx context.Context, db *sqldb.DB, t *tables) (err error) {
-		t.deposits, err = rows(ctx, db, `SELECT account_id, id, COALESCE(external_id, ''), status, COALESCE(payment_id, ''), COALESCE(parent, ''),
+		t.deposits, err = rows(ctx, db, `SELECT account_id, id, COALESCE(external_id, ''), COALESCE(idem_key, ''), status, COALESCE(payment_id, ''), COALESCE(parent, ''),
 price, received, fee, refunded, COALESCE(detected_at, 0), COALESCE(paid_at, 0), asks FROM deposit`,
 			func(r sqldb.Row, x *depositRow) (ref, error) {
-				err := r.Scan(&x.account, &x.id, &x.external, &x.status, &x.payment, &x.parent,
+				err := r.Scan(&x.account, &x.id, &x.external, &x.key, &x.status, &x.payment, &x.parent,
 					&x.price, &x.received, &x.fee, &x.refunded, &x.detectedAt, &x.paidAt, &x.asks)
 				return x.ref, err
 			})
 		return err
 	}},
 	{"withdrawal", func(ctx context.Context, db *sqldb.DB, t *tables) (err error) {
-		t.withdrawals, err = rows(ctx, db, `SELECT account_id, id, COALESCE(external_id, ''), status, currency, address, coins, COALESCE(provider_id, ''), COALESCE(tx_hash, ''), amount, fee FROM withdrawal`,
+		t.withdrawals, err = rows(ctx, db, `SELECT account_id, id, COALESCE(external_id, ''), COALESCE(idem_key, ''), status, currency, address, coins, COALESCE(provider_id, ''), COALESCE(tx_hash, ''), amount, fee FROM withdrawal`,
 			func(r sqldb.Row, x *withdrawalRow) (ref, error) {
-				err := r.Scan(&x.account, &x.id, &x.external, &x.status, &x.currency, &x.address, &x.coins, &x.provider, &x.hash, &x.amount, &x.fee)
+				err := r.Scan(&x.account, &x.id, &x.external, &x.key, &x.status, &x.currency, &x.address, &x.coins, &x.provider, &x.hash, &x.amount, &x.fee)
 				return x.ref, err
 			})
 		return err
