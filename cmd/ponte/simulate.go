@@ -78,12 +78,12 @@ func (c *simulateCommand) server(e *env) (url string, stop func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	url, stopServer, err := bench.StartPostgres(e.ctx, filepath.Join(folder, "postgres"))
+	server, err := bench.StartPostgres(e.ctx, filepath.Join(folder, "postgres"))
 	if err != nil {
 		return "", nil, err
 	}
-	return url, func() {
-		stopServer()
+	return server.URL, func() {
+		_ = server.Stop()
 		_ = os.RemoveAll(folder)
 	}, nil
 }
