@@ -55,7 +55,7 @@ func (c *simulateCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := e.print(report, c.lines(report)...); err != nil {
+	if err := e.print(report, c.lines(report, server != "")...); err != nil {
 		return err
 	}
 	if report.Failure != nil {
@@ -88,7 +88,7 @@ func (c *simulateCommand) server(e *env) (url string, stop func(), err error) {
 	}, nil
 }
 
-func (c *simulateCommand) lines(r sim.Report) []string {
+func (c *simulateCommand) lines(r sim.Report, onPostgres bool) []string {
 	f := r.Failure
 	if f == nil {
 		if c.Minutes == 0 {
@@ -112,5 +112,9 @@ func (c *simulateCommand) lines(r sim.Report) []string {
 	for _, a := range f.Plan {
 		lines = append(lines, "  "+a)
 	}
-	return append(lines, "", fmt.Sprintf("The same again: ponte simulate --seed %d --steps %d --story", f.Seed, f.Steps))
+	again := fmt.Sprintf("The same again: ponte simulate --seed %d --steps %d --story", f.Seed, f.Steps)
+	if onPostgres {
+		again += " --database postgres"
+	}
+	return append(lines, "", again)
 }
