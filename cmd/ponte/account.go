@@ -215,7 +215,7 @@ func (c *accountAdjust) Run(e *env) error {
 		return err
 	}
 	if err := oplog.CheckReason(c.Reason); err != nil {
-		return err
+		return fmt.Errorf("--%w", err)
 	}
 	return e.withAccount(c.Account, func(core *app.Core, a account.Account) error {
 		t, err := core.Ledger.Adjust(e.ctx, a.ID, amount, c.Reason)
@@ -264,7 +264,7 @@ func (c *accountHold) Run(e *env) error {
 		return errors.New("--amount: a hold is above zero; see ponte account release")
 	}
 	if err := oplog.CheckReason(c.Reason); err != nil {
-		return err
+		return fmt.Errorf("--%w", err)
 	}
 	return e.withAccount(c.Account, func(core *app.Core, a account.Account) error {
 		t, err := core.Ledger.Hold(e.ctx, a.ID, money.BRL(amount.Units), c.Reason)

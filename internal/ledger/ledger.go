@@ -129,7 +129,10 @@ type Tx struct {
 }
 
 // foldError says that what is folded does not cover a debit: the transaction is run again and folds first.
-type foldError struct{ short *change }
+type foldError struct {
+	short  *change
+	posted []*Transfer // what was to be posted
+}
 
 func (e *foldError) Error() string { return "ledger: fold first" }
 
@@ -156,7 +159,7 @@ func (l *Ledger) write(ctx context.Context, writeOnce writeFunc, f func(ctx cont
 	}
 	err := write(false)
 	if fold, ok := errors.AsType[*foldError](err); ok {
-		if err := l.refuse(ctx, fold.short); err != nil {
+		if err := l.refuse(ctx, fold); err != nil {
 			return err
 		}
 		err = write(true)
@@ -166,7 +169,8 @@ func (l *Ledger) write(ctx context.Context, writeOnce writeFunc, f func(ctx cont
 
 // refuse returns an [*InsufficientError] when a balance does not cover what is to be taken from it. It locks nothing: of a
 // crowd that wants more than there is, those who get nothing are not to stand in each other's way.
-func (l *Ledger) refuse(ctx context.Context, c *change) error {
+func (l *Ledger) refuse(ctx context.Context, fold *foldError) error {
+	c := fold.short
 	if c.overdraw {
 		return nil
 	}
@@ -175,7 +179,7 @@ func (l *Ledger) refuse(ctx context.Context, c *change) error {
 		return nil //nolint:nilerr // whoever locks it finds out
 	}
 	if held := *shown.Of(c.at.book); held+c.units < 0 {
-		return c.insufficient(held)
+		return cmp.Or(findPosted(ctx, l.db, fold.posted), error(c.insufficient(held)))
 	}
 	return nil
 }
@@ -205,7 +209,7 @@ func (tx *Tx) Post(ctx context.Context, transfers ...*Transfer) error {
 	var floor id.ID
 	if tx.slow {
 		if floor, err = tx.lockAll(ctx, changes); err != nil {
-			return cmp.Or(tx.findPosted(ctx, transfers), err)
+			return cmp.Or(findPosted(ctx, tx.Tx, transfers), err)
 		}
 	}
 	for _, t := range transfers {
@@ -226,7 +230,7 @@ func (tx *Tx) Post(ctx context.Context, transfers ...*Transfer) error {
 	for _, c := range changes {
 		if c.units < 0 {
 			tx.Rank(int64(c.at.account))
-			tx.take(ctx, c)
+			tx.take(ctx, c, transfers)
 		}
 	}
 	return nil
@@ -234,12 +238,12 @@ func (tx *Tx) Post(ctx context.Context, transfers ...*Transfer) error {
 
 // findPosted returns [sqldb.ErrConflict] when one of the transfers was posted before: a repetition is told so, and not
 // that the money it once took is gone.
-func (tx *Tx) findPosted(ctx context.Context, transfers []*Transfer) error {
+func findPosted(ctx context.Context, q sqldb.Querier, transfers []*Transfer) error {
 	for _, t := range transfers {
 		if t.OnceKey == "" {
 			continue
 		}
-		_, err := sqldb.One(ctx, tx.Tx, scanTransfer, selectTransferOnce, int64(t.Account), string(t.Kind), t.OnceKey)
+		_, err := sqldb.One(ctx, q, scanTransfer, selectTransferOnce, int64(t.Account), string(t.Kind), t.OnceKey)
 		switch {
 		case err == nil:
 			return sqldb.ErrConflict
@@ -328,7 +332,7 @@ func (tx *Tx) lockAll(ctx context.Context, changes []*change) (floor id.ID, err 
 
 // take takes from a balance: from what is folded when that covers it, which needs no look at the deltas because they are
 // all above zero.
-func (tx *Tx) take(ctx context.Context, c *change) {
+func (tx *Tx) take(ctx context.Context, c *change, transfers []*Transfer) {
 	account, currency, book := int64(c.at.account), string(c.at.currency), string(c.at.book)
 	if tx.slow {
 		missing := fmt.Errorf("ledger: %s has no book %s %s", c.at.account, c.at.currency, c.at.book)
@@ -339,5 +343,5 @@ func (tx *Tx) take(ctx context.Context, c *change) {
 	if c.overdraw {
 		need = math.MinInt64
 	}
-	tx.Guard(ctx, &foldError{c}, takeBalance, -c.units, c.last.ID, account, currency, book, need)
+	tx.Guard(ctx, &foldError{c, transfers}, takeBalance, -c.units, c.last.ID, account, currency, book, need)
 }
