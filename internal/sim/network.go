@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	webhook "github.com/ponte-pay/ponte/client/webhook"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // tryTime is how long a caller waits for an answer, at least.
@@ -27,7 +27,7 @@ type network struct {
 
 // Failures of a network.
 var (
-	errRefused = fmt.Errorf("sim: %w", syscall.ECONNREFUSED)
+	errRefused = &wire.NotSentError{Err: fmt.Errorf("sim: %w", syscall.ECONNREFUSED)}
 	errReset   = fmt.Errorf("sim: %w", syscall.ECONNRESET)
 	errTimeout = fmt.Errorf("sim: %w", os.ErrDeadlineExceeded)
 )
@@ -111,16 +111,9 @@ func isRefusal(r *http.Response) bool {
 
 // carry takes a request to whom it is for. proven means that it did not arrive, and that its sender can know.
 func (l *life) carry(r *http.Request, body []byte, fault string) (response *http.Response, proven bool, err error) {
-	trace := httptrace.ContextClientTrace(r.Context())
-	if trace != nil && trace.GetConn != nil {
-		trace.GetConn(r.URL.Host)
-	}
 	target := l.handler(r.URL.Host)
 	if target == nil || fault == "refuse" {
 		return nil, true, errRefused
-	}
-	if trace != nil && trace.GotConn != nil {
-		trace.GotConn(httptrace.GotConnInfo{})
 	}
 	switch fault {
 	case "lost_not_executed":

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // Bounds of notifications.
@@ -24,6 +26,7 @@ const (
 	noticeTimeMax   = 5 * time.Second        // of one try, in real time
 	noticeLookEvery = 100 * time.Millisecond // for tries that are due
 	noticeReadMax   = 4 << 10                // bytes of an answer
+	noticeHeaderMax = 64 << 10               // bytes of its header
 )
 
 // noticeWaits are the waits of business time between the tries of a notification. After the last one it is lost.
@@ -53,7 +56,10 @@ type notices struct {
 
 func newNotices(c *clock.Clock, log *slog.Logger, transport http.RoundTripper) *notices {
 	if transport == nil {
-		transport = &http.Transport{MaxIdleConnsPerHost: noticeWorkers, MaxConnsPerHost: noticeWorkers, IdleConnTimeout: idleTimeMax}
+		transport = &wire.Transport{
+			Dial: (&net.Dialer{Timeout: noticeTimeMax}).DialContext, HandshakeTimeMax: noticeTimeMax,
+			ConnsMax: noticeWorkers, IdleConnsMax: noticeWorkers, IdleTimeMax: idleTimeMax, HeaderBytesMax: noticeHeaderMax,
+		}
 	}
 	return &notices{
 		clock: c, log: log, ready: make(chan notice, noticesMax),

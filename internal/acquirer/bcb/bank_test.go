@@ -13,6 +13,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 const (
@@ -132,7 +133,9 @@ func newClient(t *testing.T, config Config) (*Client, *clock.Clock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.http.CloseIdleConnections)
+	if transport, ok := c.transport.(*wire.Transport); ok {
+		t.Cleanup(transport.CloseIdleConnections)
+	}
 	return c, k
 }
 

@@ -31,10 +31,10 @@ const (
 
 // Client is an acquirer. Make it with [New].
 type Client struct {
-	config Config
-	http   http.Client
-	tokens tokens
-	limits limits
+	config    Config
+	transport http.RoundTripper // follows no redirect: our secrets go nowhere else
+	tokens    tokens
+	limits    limits
 }
 
 // limits are real times; tests shorten them.
@@ -56,12 +56,7 @@ func New(config Config, clock *clock.Clock) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{config: config, limits: limits{acquirer.TryTimeMax, createTimeMax}}
-	c.http = http.Client{
-		Transport: transport,
-		// A redirect is an answer that makes no sense: our secrets go nowhere else.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	c := &Client{config: config, transport: transport, limits: limits{acquirer.TryTimeMax, createTimeMax}}
 	c.tokens = tokens{clock: clock, fetch: c.fetchToken}
 	return c, nil
 }

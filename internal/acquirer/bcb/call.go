@@ -21,7 +21,6 @@ import (
 
 const (
 	bodyBytesMax   = 1 << 20 // of an answer
-	deadConnsMax   = 2 * idleConnsMax
 	contentJSON    = "application/json"
 	userAgent      = "ponte"
 	statusSpanSize = 100
@@ -138,20 +137,13 @@ type answer struct {
 // exchange sends a request and reads the whole answer.
 func (c *Client) exchange(ctx context.Context, operation string, r request) (answer, *acquirer.Error) {
 	if err := ctx.Err(); err != nil {
-		// net/http would not say that it asked for no connection.
 		return answer{}, &acquirer.Error{Operation: operation, Outcome: acquirer.Refused, Class: acquirer.Timeout, Message: "there was no time left to ask", Cause: err}
 	}
-	for met := 0; ; met++ {
-		w := &wire.Wire{}
-		a, err := c.roundTrip(w.Watch(ctx), r)
-		switch {
-		case err == nil:
-			return a, nil
-		case met < deadConnsMax && ctx.Err() == nil && w.MetOnlyTheDead():
-			continue
-		}
-		return answer{}, c.broken(ctx, operation, w, err)
+	a, err := c.roundTrip(ctx, r)
+	if err != nil {
+		return answer{}, c.broken(ctx, operation, err)
 	}
+	return a, nil
 }
 
 func (c *Client) roundTrip(ctx context.Context, r request) (answer, error) {
@@ -162,7 +154,7 @@ func (c *Client) roundTrip(ctx context.Context, r request) (answer, error) {
 	request.Header = r.header.Clone()
 	request.Header.Set("Accept", contentJSON)
 	request.Header.Set("User-Agent", userAgent)
-	response, err := c.http.Do(request)
+	response, err := c.transport.RoundTrip(request)
 	if err != nil {
 		return answer{}, err
 	}
@@ -175,9 +167,9 @@ func (c *Client) roundTrip(ctx context.Context, r request) (answer, error) {
 }
 
 // broken is what the network's failure means.
-func (c *Client) broken(ctx context.Context, operation string, w *wire.Wire, err error) *acquirer.Error {
+func (c *Client) broken(ctx context.Context, operation string, err error) *acquirer.Error {
 	failure := &acquirer.Error{Operation: operation, Class: acquirer.Down, Cause: ctx.Err()}
-	if w.SentNothing() || wire.RefusedCertificate(err) {
+	if wire.SentNothing(err) || wire.RefusedCertificate(err) {
 		failure.Outcome = acquirer.Refused
 	}
 	var slow net.Error
@@ -188,10 +180,6 @@ func (c *Client) broken(ctx context.Context, operation string, w *wire.Wire, err
 		failure.Class = acquirer.Timeout
 	case wire.RefusedCertificate(err), errors.As(err, &untrusted), errors.As(err, &unknown):
 		failure.Class = acquirer.Credentials
-	}
-	// Without the URL, which says nothing that the operation does not say.
-	if outer := (*url.Error)(nil); errors.As(err, &outer) {
-		err = outer.Err
 	}
 	failure.Message = c.safe(err.Error())
 	return failure

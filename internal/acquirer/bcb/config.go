@@ -15,6 +15,8 @@ import (
 	"time"
 
 	pkcs12 "software.sslmate.com/src/go-pkcs12"
+
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // Config says where an acquirer is and who we are to it. It prints without its secrets.
@@ -130,7 +132,7 @@ const (
 // transport returns the connections to the acquirer.
 //
 // They speak HTTP/1.1: there one lost connection is one lost request and not all of them, and what was sent over it is
-// known exactly (see package wire). Whatever proxy the environment names is not used: secrets go where the settings say.
+// known exactly. Whatever proxy the environment names is not used: secrets go where the settings say.
 func (c Config) transport() (http.RoundTripper, error) {
 	if c.Transport != nil {
 		if !c.Certificate.isZero() || c.RootCAs != nil {
@@ -146,19 +148,14 @@ func (c Config) transport() (http.RoundTripper, error) {
 		}
 		security.Certificates = []tls.Certificate{pair}
 	}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	return &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: dialTimeMax, KeepAlive: keepAliveEvery}).DialContext,
-		TLSClientConfig:        security,
-		TLSHandshakeTimeout:    handshakeTimeMax,
-		MaxIdleConns:           idleConnsMax,
-		MaxIdleConnsPerHost:    idleConnsMax,
-		MaxConnsPerHost:        connsMax,
-		IdleConnTimeout:        idleTimeMax,
-		MaxResponseHeaderBytes: headerBytesMax,
-		DisableCompression:     true, // answers are small, and a bomb would be welcome to nobody
-		Protocols:              protocols,
+	return &wire.Transport{
+		Dial:             (&net.Dialer{Timeout: dialTimeMax, KeepAlive: keepAliveEvery}).DialContext,
+		TLS:              security,
+		HandshakeTimeMax: handshakeTimeMax,
+		ConnsMax:         connsMax,
+		IdleConnsMax:     idleConnsMax,
+		IdleTimeMax:      idleTimeMax,
+		HeaderBytesMax:   headerBytesMax,
 	}, nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // quiet is for servers whose clients are meant to fail.
@@ -95,7 +95,7 @@ func TestWhatTheWireProves(t *testing.T) {
 				c.limits.create = time.Minute
 			}
 			if tt.transport != nil {
-				c.http.Transport = elsewhere{tt.url, tt.transport, c.http.Transport}
+				c.transport = elsewhere{tt.url, tt.transport, c.transport}
 			}
 			haveToken(t, c)
 			_, failure := c.put(background(t), newCharge)
@@ -124,7 +124,7 @@ func (e elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // dialer is a transport that never gets a connection: it fails with err, or hangs if that is nil.
 func dialer(err error) http.RoundTripper {
-	return &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	return &wire.Transport{Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		if err == nil {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -306,19 +306,16 @@ func TestDeadConnectionsUnderLoad(t *testing.T) {
 	}
 }
 
-// inside is a transport to a handler in the same process. It tells that there is no connection as http.Transport does.
+// inside is a transport to a handler in the same process. It tells that nothing was sent as wire.Transport does.
 type inside struct {
 	handler http.Handler
 	shut    atomic.Bool
 }
 
 func (i *inside) RoundTrip(r *http.Request) (*http.Response, error) {
-	trace := httptrace.ContextClientTrace(r.Context())
-	trace.GetConn(r.URL.Host)
 	if i.shut.Load() {
-		return nil, errors.New("nobody listens")
+		return nil, &wire.NotSentError{Err: errors.New("nobody listens")}
 	}
-	trace.GotConn(httptrace.GotConnInfo{Reused: true})
 	w := httptest.NewRecorder()
 	i.handler.ServeHTTP(w, r)
 	return w.Result(), nil
@@ -340,11 +337,11 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-func TestNoProxyAndNoHTTP2(t *testing.T) {
+func TestTransportIsBounded(t *testing.T) {
 	t.Parallel()
 	transport, err := Config{}.transport()
-	h, ok := transport.(*http.Transport)
-	if err != nil || !ok || h.Proxy != nil || h.MaxIdleConnsPerHost < 64 || h.Protocols.HTTP2() || !h.Protocols.HTTP1() {
+	w, ok := transport.(*wire.Transport) // which knows neither proxies nor HTTP/2
+	if err != nil || !ok || w.IdleConnsMax < 64 || w.ConnsMax < w.IdleConnsMax || w.IdleTimeMax <= 0 || w.HandshakeTimeMax <= 0 || w.HeaderBytesMax <= 0 {
 		t.Errorf("got %+v, %v", transport, err)
 	}
 }

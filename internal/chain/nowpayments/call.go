@@ -21,7 +21,6 @@ import (
 
 const (
 	bodyBytesMax   = 4 << 20 // of an answer; the list of all currencies is the longest
-	deadConnsMax   = 2 * idleConnsMax
 	contentJSON    = "application/json"
 	userAgent      = "ponte"
 	statusSpanSize = 100
@@ -136,17 +135,11 @@ type answer struct {
 
 // exchange sends a request and reads the whole answer.
 func (c *Client) exchange(ctx context.Context, call call, body []byte) (answer, *chain.Error) {
-	for met := 0; ; met++ {
-		w := &wire.Wire{}
-		a, err := c.roundTrip(w.Watch(ctx), call, body)
-		switch {
-		case err == nil:
-			return a, nil
-		case met < deadConnsMax && ctx.Err() == nil && w.MetOnlyTheDead():
-			continue
-		}
-		return answer{}, c.broken(ctx, w, err)
+	a, err := c.roundTrip(ctx, call, body)
+	if err != nil {
+		return answer{}, c.broken(ctx, err)
 	}
+	return a, nil
 }
 
 func (c *Client) roundTrip(ctx context.Context, call call, body []byte) (answer, error) {
@@ -169,7 +162,7 @@ func (c *Client) roundTrip(ctx context.Context, call call, body []byte) (answer,
 	if call.auth == withToken {
 		request.Header.Set("Authorization", "Bearer "+call.token)
 	}
-	response, err := c.http.Do(request)
+	response, err := c.transport.RoundTrip(request)
 	if err != nil {
 		return answer{}, err
 	}
@@ -182,9 +175,9 @@ func (c *Client) roundTrip(ctx context.Context, call call, body []byte) (answer,
 }
 
 // broken is what the network's failure means.
-func (c *Client) broken(ctx context.Context, w *wire.Wire, err error) *chain.Error {
+func (c *Client) broken(ctx context.Context, err error) *chain.Error {
 	failure := &chain.Error{Class: chain.Down, Cause: ctx.Err()}
-	if w.SentNothing() || wire.RefusedCertificate(err) {
+	if wire.SentNothing(err) || wire.RefusedCertificate(err) {
 		failure.Outcome = chain.Refused
 	}
 	var slow net.Error
@@ -195,10 +188,6 @@ func (c *Client) broken(ctx context.Context, w *wire.Wire, err error) *chain.Err
 		failure.Class = chain.Timeout
 	case errors.As(err, &untrusted), errors.As(err, &unknown):
 		failure.Class = chain.Credentials
-	}
-	// Without the URL, which says nothing that the operation does not say.
-	if outer := (*url.Error)(nil); errors.As(err, &outer) {
-		err = outer.Err
 	}
 	failure.Message = c.safe(err.Error())
 	return failure

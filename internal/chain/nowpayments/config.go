@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/chain"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // Config says where the provider is and who we are to it. It prints without its secrets.
@@ -124,24 +125,19 @@ const (
 	headerBytesMax   = 64 << 10
 )
 
-// transport returns the connections to the provider. They speak HTTP/1.1, so that what was sent over one is known (see
-// package wire). Whatever proxy the environment names is not used: secrets go where the settings say.
+// transport returns the connections to the provider. They speak HTTP/1.1, so that what was sent over one is known.
+// Whatever proxy the environment names is not used: secrets go where the settings say.
 func (c Config) transport() http.RoundTripper {
 	if c.Transport != nil {
 		return c.Transport
 	}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	return &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: dialTimeMax, KeepAlive: keepAliveEvery}).DialContext,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.RootCAs},
-		TLSHandshakeTimeout:    handshakeTimeMax,
-		MaxIdleConns:           idleConnsMax,
-		MaxIdleConnsPerHost:    idleConnsMax,
-		MaxConnsPerHost:        connsMax,
-		IdleConnTimeout:        idleTimeMax,
-		MaxResponseHeaderBytes: headerBytesMax,
-		DisableCompression:     true, // a bomb would be welcome to nobody
-		Protocols:              protocols,
+	return &wire.Transport{
+		Dial:             (&net.Dialer{Timeout: dialTimeMax, KeepAlive: keepAliveEvery}).DialContext,
+		TLS:              &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.RootCAs},
+		HandshakeTimeMax: handshakeTimeMax,
+		ConnsMax:         connsMax,
+		IdleConnsMax:     idleConnsMax,
+		IdleTimeMax:      idleTimeMax,
+		HeaderBytesMax:   headerBytesMax,
 	}
 }

@@ -36,13 +36,13 @@ const (
 
 // Client is an account at NOWPayments. Make it with [New].
 type Client struct {
-	config  Config
-	clock   *clock.Clock
-	http    http.Client
-	tokens  tokens
-	pace    pace
-	codes   codes
-	totpKey []byte
+	config    Config
+	clock     *clock.Clock
+	transport http.RoundTripper // follows no redirect: our secrets go nowhere else
+	tokens    tokens
+	pace      pace
+	codes     codes
+	totpKey   []byte
 
 	mu         sync.Mutex
 	currencies []chain.Currency // as they were last told; nil before
@@ -57,15 +57,10 @@ func New(config Config, clock *clock.Clock) (*Client, error) {
 		return nil, err
 	}
 	config.Settlement = strings.ToLower(config.Settlement)
-	c := &Client{config: config, clock: clock, pace: pace{clock: clock}}
+	c := &Client{config: config, transport: config.transport(), clock: clock, pace: pace{clock: clock}}
 	c.totpKey, _ = config.totpKey() // validated above
 	if config.WritesPerSecond > 0 {
 		c.pace.every = time.Second / time.Duration(config.WritesPerSecond)
-	}
-	c.http = http.Client{
-		Transport: config.transport(),
-		// A redirect is an answer that makes no sense: our secrets go nowhere else.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	c.tokens = tokens{clock: clock, fetch: c.fetchToken}
 	return c, nil

@@ -1,0 +1,315 @@
+package wire_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock/clocktest"
+	"github.com/ponte-pay/ponte/internal/wire"
+)
+
+// newTransport returns one whose dials are counted.
+func newTransport(tb testing.TB, change ...func(*wire.Transport)) (*wire.Transport, *atomic.Int32) {
+	tb.Helper()
+	dials := new(atomic.Int32)
+	t := &wire.Transport{
+		HandshakeTimeMax: time.Minute, IdleConnsMax: 16, IdleTimeMax: time.Minute, HeaderBytesMax: 8 << 10,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, address)
+		},
+	}
+	for _, c := range change {
+		c(t)
+	}
+	tb.Cleanup(t.CloseIdleConnections)
+	return t, dials
+}
+
+func serve(tb testing.TB, handler http.HandlerFunc) string {
+	tb.Helper()
+	s := httptest.NewServer(handler)
+	tb.Cleanup(s.Close)
+	return s.URL
+}
+
+// saying is a server that reads a request and answers the same bytes to each, then hangs up when they say so.
+func saying(tb testing.TB, answer string) string {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var all sync.WaitGroup
+	tb.Cleanup(func() { l.Close(); all.Wait() })
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				for {
+					r, err := http.ReadRequest(in)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, r.Body)
+					if _, err := io.WriteString(c, answer); err != nil || strings.Contains(answer, "close") {
+						return
+					}
+				}
+			})
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+// ask makes a request and reads all of its answer.
+func ask(ctx context.Context, t http.RoundTripper, method, url, body string) (status int, answer string, err error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	a, err := t.RoundTrip(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer a.Body.Close()
+	b, err := io.ReadAll(a.Body)
+	return a.StatusCode, string(b), err
+}
+
+// TestAnswers is about every form that an answer can have, asked for three times: by it the next one must be found too.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, method, answer string
+		status               int
+		body                 string // "error" for none
+		dials                int32  // of three requests
+	}{
+		{"with a length", "POST", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok", 1},
+		{"in chunks", "GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n", 200, "ok", 1},
+		{"without a body", "PUT", "HTTP/1.1 204 No Content\r\n\r\n", 204, "", 1},
+		{"with an empty one", "PUT", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, "", 1},
+		{"of a HEAD", "HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n", 200, "", 1},
+		{"after others", "POST", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok", 1},
+		{"a redirect", "POST", "HTTP/1.1 307 Elsewhere\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", 307, "", 1},
+		{"the last one", "POST", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", 200, "ok", 3},
+		{"up to the end", "POST", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok", 200, "ok", 3},
+		{"of an old server", "POST", "HTTP/1.0 200 OK\r\nX: close\r\nContent-Length: 2\r\n\r\nok", 200, "ok", 3},
+		{"with more behind it", "POST", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother", 200, "ok", 3},
+		{"that breaks off", "POST", "HTTP/1.1 200 OK\r\nX: close\r\nContent-Length: 3\r\n\r\nok", 200, "error", 3},
+		{"another protocol", "POST", "HTTP/1.1 101 Switching Protocols\r\n\r\n", 0, "error", 3},
+		{"that never comes", "POST", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 9), 0, "error", 3},
+		{"a long header", "POST", "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 9<<10) + "\r\nContent-Length: 0\r\n\r\n", 0, "error", 3},
+		{"no HTTP", "POST", "220 smtp.example\r\n", 0, "error", 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			url := saying(t, tt.answer)
+			transport, dials := newTransport(t)
+			for range 3 {
+				status, body, err := ask(t.Context(), transport, tt.method, url, "hello")
+				if err != nil {
+					body = "error"
+				}
+				if status != tt.status || body != tt.body || wire.SentNothing(err) {
+					t.Errorf("got %d %q, %v, want %d %q", status, body, err, tt.status, tt.body)
+				}
+			}
+			if got := dials.Load(); got != tt.dials {
+				t.Errorf("%d connections, want %d", got, tt.dials)
+			}
+		})
+	}
+}
+
+// TestSentNothing is about what fails before a byte is sent, and only that.
+func TestSentNothing(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, tt := range []struct {
+		name, url string
+		ctx       context.Context
+	}{
+		{"nobody listens", gone.URL, t.Context()},
+		{"TLS where there is none", strings.Replace(plain, "http:", "https:", 1), t.Context()},
+		{"no time left", plain, ended},
+	} {
+		transport, _ := newTransport(t)
+		r, err := http.NewRequestWithContext(tt.ctx, http.MethodPost, tt.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := transport.RoundTrip(r)
+		if err == nil {
+			a.Body.Close()
+		}
+		if !wire.SentNothing(err) || !wire.SentNothing(fmt.Errorf("more: %w", err)) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	if wire.SentNothing(nil) || wire.SentNothing(errors.New("connection refused")) {
+		t.Error("an error of somebody else proves something")
+	}
+}
+
+// TestGivenUp ends requests that wait for the head of an answer, for its body and for a connection.
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, path string
+		nothing    bool
+	}{
+		{"no answer", "/silent", false},
+		{"half of one", "/half", false},
+		{"no connection free", "/silent", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			arrived := make(chan struct{}, 2)
+			hold := make(chan struct{})
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/half" {
+					w.Header().Set("Content-Length", "9")
+					_, _ = io.WriteString(w, "half")
+					_ = http.NewResponseController(w).Flush()
+				}
+				arrived <- struct{}{}
+				<-hold
+			})
+			t.Cleanup(func() { close(hold) })
+			transport, dials := newTransport(t, func(w *wire.Transport) { w.ConnsMax = 1 })
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			answered := make(chan error, 2)
+			try := func(ctx context.Context) {
+				_, _, err := ask(ctx, transport, http.MethodPost, url+tt.path, "")
+				answered <- err
+			}
+			if tt.nothing {
+				first, stop := context.WithCancel(t.Context())
+				go try(first)
+				<-arrived
+				defer func() { stop(); <-answered }()
+				go try(ctx)
+			} else {
+				go try(ctx)
+				<-arrived
+			}
+			cancel()
+			if err := <-answered; !errors.Is(err, context.Canceled) || wire.SentNothing(err) != tt.nothing {
+				t.Errorf("got %v, nothing sent: %v", err, wire.SentNothing(err))
+			}
+			if got := dials.Load(); got != 1 {
+				t.Errorf("%d connections, want 1", got)
+			}
+		})
+	}
+}
+
+// TestDeadConnectionIsNotUsed lets the server hang up on a connection that lies idle.
+func TestDeadConnectionIsNotUsed(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	t.Cleanup(s.Close)
+	transport, dials := newTransport(t)
+	for want := int32(1); want <= 3; want++ {
+		for range 3 {
+			if _, body, err := ask(t.Context(), transport, http.MethodPost, s.URL, "x"); body != "ok" || err != nil {
+				t.Fatalf("%q, %v", body, err)
+			}
+		}
+		if got := dials.Load(); got != want {
+			t.Errorf("%d connections, want %d", got, want)
+		}
+		s.CloseClientConnections()
+	}
+}
+
+// TestIdleConnectionsEnd by themselves, when nobody asks for them any more.
+func TestIdleConnectionsEnd(t *testing.T) {
+	t.Parallel()
+	var open atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	transport, _ := newTransport(t, func(w *wire.Transport) { w.IdleTimeMax = 50 * time.Millisecond })
+	if _, _, err := ask(t.Context(), transport, http.MethodGet, s.URL, ""); err != nil {
+		t.Fatal(err)
+	}
+	clocktest.Wait(t, "an idle connection that is closed", func() bool { return open.Load() == 0 })
+}
+
+// TestIdleConnectionsAreBounded asks many at once, and sees how many of their connections are used again.
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	const many, kept = 8, 3
+	var together sync.WaitGroup
+	url := serve(t, func(http.ResponseWriter, *http.Request) { together.Done(); together.Wait() })
+	transport, dials := newTransport(t, func(w *wire.Transport) { w.IdleConnsMax = kept })
+	for _, want := range []int32{many, many + many - kept} {
+		together.Add(many)
+		var all sync.WaitGroup
+		for range many {
+			all.Go(func() {
+				if _, _, err := ask(t.Context(), transport, http.MethodGet, url, ""); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if got := dials.Load(); got != want {
+			t.Errorf("%d connections, want %d", got, want)
+		}
+	}
+}
+
+// BenchmarkRequest measures a request against one of net/http's transport, taking turns.
+func BenchmarkRequest(b *testing.B) {
+	url := serve(b, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, `{"status":"ATIVA"}`)
+	})
+	ours, _ := newTransport(b)
+	stock := &http.Transport{DisableCompression: true}
+	b.Cleanup(stock.CloseIdleConnections)
+	times := map[http.RoundTripper]time.Duration{}
+	for b.Loop() {
+		for _, t := range []http.RoundTripper{ours, stock} {
+			start := time.Now()
+			if _, _, err := ask(b.Context(), t, http.MethodPost, url, `{"a":1}`); err != nil {
+				b.Fatal(err)
+			}
+			times[t] += time.Since(start)
+		}
+	}
+	b.ReportMetric(times[ours].Seconds()/times[stock].Seconds(), "ours/stock")
+}
