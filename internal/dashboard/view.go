@@ -21,12 +21,13 @@ import (
 var templateFiles embed.FS
 
 // pages are the templates of one locale by their names. Each page is the layout, the parts and its own file.
-type pages map[string]*template.Template
+type pages map[string]func() *template.Template
 
 // shared are the templates that every page has.
 const shared = "templates/shared/*.html"
 
-// loadPages reads them all, once for all servers of a process: a simulation starts many.
+// loadPages finds them all, once for all servers of a process: a simulation starts many. A page is read when it is first
+// looked at, because all of them in all languages take more memory than the rest of the server.
 var loadPages = sync.OnceValue(func() map[locale]pages {
 	a := loadAssets()
 	names, err := fs.Glob(templateFiles, "templates/*.html")
@@ -36,10 +37,13 @@ var loadPages = sync.OnceValue(func() map[locale]pages {
 	all := map[locale]pages{}
 	for _, l := range locales {
 		all[l] = pages{}
-		base := template.Must(template.New("").Funcs(functions(l, a)).ParseFS(templateFiles, shared))
+		base := sync.OnceValue(func() *template.Template {
+			return template.Must(template.New("").Funcs(functions(l, a)).ParseFS(templateFiles, shared))
+		})
 		for _, name := range names {
-			page := template.Must(template.Must(base.Clone()).ParseFS(templateFiles, name))
-			all[l][strings.TrimSuffix(path.Base(name), ".html")] = page
+			all[l][strings.TrimSuffix(path.Base(name), ".html")] = sync.OnceValue(func() *template.Template {
+				return template.Must(template.Must(base().Clone()).ParseFS(templateFiles, name))
+			})
 		}
 	}
 	return all
@@ -50,7 +54,7 @@ func (p pages) render(w io.Writer, name string, v *view) error {
 	if page == nil {
 		return fmt.Errorf("dashboard: no page %q", name)
 	}
-	return page.ExecuteTemplate(w, "layout", v)
+	return page().ExecuteTemplate(w, "layout", v)
 }
 
 // functions are what templates can call.
