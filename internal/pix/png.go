@@ -7,18 +7,17 @@ import (
 	"slices"
 )
 
-// pngOf draws a square of modules, of which each is a bit, with one bit of grey a pixel.
+// appendPNG appends a picture of a square of modules, of which each is a bit, with one bit of grey a pixel.
 //
 // Its compressed stream is written without a compressor. It has four symbols only: a white module (byte 255), a black
 // one (byte 0, which is also the "not filtered" before each line of pixels), "as in the line above" and the end. One
 // Huffman code fits them all, and the image gets smaller than the general compressor would make it.
-func pngOf(side int, modules []byte) []byte {
+func appendPNG(png []byte, side int, modules []byte) []byte {
 	var header [13]byte
 	binary.BigEndian.PutUint32(header[0:], uint32(side*qrScale))
 	binary.BigEndian.PutUint32(header[4:], uint32(side*qrScale))
 	header[8] = 1 // bit a pixel; the zeros behind it: grey, deflate, filter by line, not interlaced
 
-	png := make([]byte, 0, side*side/4+pngRest)
 	png = append(png, "\x89PNG\r\n\x1a\n"...)
 	png = appendChunk(png, "IHDR", func(b []byte) []byte { return append(b, header[:]...) })
 	png = appendChunk(png, "IDAT", func(b []byte) []byte { return appendPixels(b, side, modules) })
@@ -210,8 +209,8 @@ type adler32 struct{ a, b uint32 }
 // end, itself included, add up to distances; its other bytes are 0.
 func (s *adler32) add(line, whites, distances int) {
 	const modulus, white = 65521, 255
-	for range qrScale {
-		s.b = (s.b + uint32(line)*s.a + uint32(distances)*white) % modulus
-		s.a = (s.a + uint32(whites)*white) % modulus
-	}
+	const allBefore = qrScale * (qrScale - 1) / 2 // lines before each of the lines, added up
+	length, more, a := uint64(line), uint64(whites)*white, uint64(s.a)
+	s.b = uint32((uint64(s.b) + qrScale*(length*a+uint64(distances)*white) + allBefore*length*more) % modulus)
+	s.a = uint32((a + qrScale*more) % modulus)
 }
