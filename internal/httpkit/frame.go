@@ -184,7 +184,8 @@ func (f *Frame) isProxy(addr netip.Addr) bool {
 
 func (f *Frame) log(r *http.Request, s *Scope, incoming string, took time.Duration) {
 	level := slog.LevelInfo
-	if s.Status >= http.StatusInternalServerError && !errors.Is(s.Err, context.Canceled) { // that one went away itself
+	gone := errors.Is(r.Context().Err(), context.Canceled) // the client; whatever failed then may have failed for that
+	if s.Status >= http.StatusInternalServerError && !gone {
 		level = slog.LevelError
 	}
 	if !f.Log.Enabled(r.Context(), level) {

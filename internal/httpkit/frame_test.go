@@ -2,6 +2,7 @@ package httpkit
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
@@ -267,5 +268,23 @@ func TestLogLine(t *testing.T) {
 	}
 	if len(seen) != 2 || seen[0].Status != 418 || seen[1].Status != 500 || seen[0].Route != "/balance" || seen[0].RequestID == seen[1].RequestID {
 		t.Errorf("observed %+v", seen)
+	}
+}
+
+// Who hangs up makes things fail on the way, which is nobody's fault and wakes no operator.
+func TestLogLineOfGoneClient(t *testing.T) {
+	t.Parallel()
+	f, log := newFrame()
+	h := f.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Fail(w, ScopeOf(r), errors.New("waited too long for a turn"), Upper)
+	}))
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	for gone, want := range map[context.Context]string{t.Context(): "level=ERROR", ctx: "level=INFO"} {
+		log.Reset()
+		h.ServeHTTP(httptest.NewRecorder(), newRequest("203.0.113.7:1").WithContext(gone))
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %s in %s", want, log)
+		}
 	}
 }

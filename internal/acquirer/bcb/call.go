@@ -151,7 +151,7 @@ func (c *Client) roundTrip(ctx context.Context, r request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	request.Header = r.header.Clone()
+	request.Header = r.header
 	request.Header.Set("Accept", contentJSON)
 	request.Header.Set("User-Agent", userAgent)
 	response, err := c.transport.RoundTrip(request)
