@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"net/http"
+
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // Fetch connects as a delivery does, with names resolved by the server at an address.
@@ -14,7 +16,7 @@ func Fetch(ctx context.Context, t Targets, names, url string) error {
 		var d net.Dialer
 		return d.DialContext(ctx, "udp", names)
 	}}
-	client.Transport.(*http.Transport).DialContext = dialer.DialContext
+	client.Transport.(*wire.Transport).Dial = dialer.DialContext
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // Headers of a delivery.
@@ -30,7 +31,6 @@ const (
 	errorBytesMax    = 500 // of what is kept when there was no answer
 	idleTimeMax      = 90 * time.Second
 	idleMax          = 1024 // connections kept open
-	idlePerHostMax   = 4 * underWayMax
 )
 
 // newDialer returns what connects, after it has looked where to.
@@ -39,23 +39,19 @@ func newDialer(s Settings) *net.Dialer {
 }
 
 // newClient returns what sends: by no proxy, following nothing, and only to addresses that are permitted when the
-// connection is made.
+// connection is made. It speaks HTTP/1.1, so that a receiver that hangs holds one delivery and not all of its host's.
 func newClient(s Settings) *http.Client {
 	redirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if s.Transport != nil {
 		return &http.Client{Transport: s.Transport, CheckRedirect: redirect}
 	}
 	return &http.Client{
-		Transport: &http.Transport{
-			Proxy:                  nil,
-			DialContext:            newDialer(s).DialContext,
-			TLSHandshakeTimeout:    s.Timeout,
-			MaxIdleConns:           idleMax,
-			MaxIdleConnsPerHost:    idlePerHostMax, // and no bound on all: endpoints of one host must not wait for each other
-			IdleConnTimeout:        idleTimeMax,
-			MaxResponseHeaderBytes: headerBytesMax,
-			DisableCompression:     true,
-			ForceAttemptHTTP2:      true,
+		Transport: &wire.Transport{
+			Dial:             newDialer(s).DialContext,
+			HandshakeTimeMax: s.Timeout,
+			IdleConnsMax:     idleMax, // and no bound on those in use: endpoints of one host must not wait for each other
+			IdleTimeMax:      idleTimeMax,
+			HeaderBytesMax:   headerBytesMax,
 		},
 		CheckRedirect: redirect,
 	}
