@@ -252,10 +252,9 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	var open atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
+		if state == http.StateNew {
 			open.Add(1)
-		case http.StateClosed:
+		} else if state == http.StateClosed {
 			open.Add(-1)
 		}
 	}
