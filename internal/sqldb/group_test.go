@@ -127,6 +127,16 @@ func (o outcome) String() string {
 
 var errBad = errors.New("bad")
 
+// inTurn makes f start with a question, so that it runs in its turn.
+func inTurn(f func(context.Context, *Tx) error) func(context.Context, *Tx) error {
+	return func(ctx context.Context, tx *Tx) error {
+		if _, err := One(ctx, tx, Scalar[int64], `SELECT 1`); err != nil {
+			return err
+		}
+		return f(ctx, tx)
+	}
+}
+
 // begin runs f as a write in a goroutine of its own.
 func (l *lab) begin(ctx context.Context, f func(context.Context, *Tx) error) <-chan outcome {
 	told := make(chan outcome, 1)
@@ -176,13 +186,13 @@ func (l *lab) group(inLine func(), members ...member) (told map[string]string, r
 		if ctx == nil {
 			ctx = l.t.Context()
 		}
-		results = append(results, l.begin(ctx, func(ctx context.Context, tx *Tx) error {
+		results = append(results, l.begin(ctx, inTurn(func(ctx context.Context, tx *Tx) error {
 			runs[m.name]++ // one runs at a time
 			if i == 0 {
 				<-full
 			}
 			return m.run(ctx, tx, runs[m.name])
-		}))
+		})))
 		l.await(m.name+" to be in line", func() bool { return l.w.isBusy() && l.w.inLine() == i })
 	}
 	if inLine != nil {
@@ -326,17 +336,17 @@ func TestGroupConflictIsToldWhenDurable(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	full, held := make(chan struct{}), make(chan struct{})
-	leader := l.begin(t.Context(), func(ctx context.Context, tx *Tx) error {
+	leader := l.begin(t.Context(), inTurn(func(ctx context.Context, tx *Tx) error {
 		<-full
 		return insert(ctx, tx, "same")
-	})
+	}))
 	l.await("the leader", func() bool { return l.w.isBusy() })
 	loser := l.begin(t.Context(), func(ctx context.Context, tx *Tx) error { return insert(ctx, tx, "same") })
 	l.await("the loser in line", func() bool { return l.w.inLine() == 1 })
-	last := l.begin(t.Context(), func(ctx context.Context, tx *Tx) error {
+	last := l.begin(t.Context(), inTurn(func(ctx context.Context, tx *Tx) error {
 		<-held // the group cannot end before this
 		return insert(ctx, tx, "last")
-	})
+	}))
 	l.await("the last in line", func() bool { return l.w.inLine() == 2 })
 	close(full)
 	l.await("the last to run", func() bool { return l.w.inLine() == 0 })
@@ -505,17 +515,23 @@ func TestGroupWaits(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	free := make(chan struct{})
-	leader := l.begin(t.Context(), func(context.Context, *Tx) error { <-free; return nil })
+	leader := l.begin(t.Context(), inTurn(func(context.Context, *Tx) error { <-free; return nil }))
 	l.await("the leader", l.w.isBusy)
-	err := l.db.WriteWithin(t.Context(), time.Millisecond, func(context.Context, *Tx) error { t.Error("ran"); return nil })
-	if !errors.Is(err, ErrUnavailable) || l.w.inLine() != 0 {
-		t.Errorf("got %v, %d in line; want ErrUnavailable, 0", err, l.w.inLine())
+	ran := func(context.Context, *Tx) error { t.Error("ran"); return nil }
+	list := func(ctx context.Context, tx *Tx) error { tx.Queue(ctx, insertNote, "too late"); return nil }
+	for _, f := range []func(context.Context, *Tx) error{inTurn(ran), list} {
+		err := l.db.WriteWithin(t.Context(), time.Millisecond, f)
+		if !errors.Is(err, ErrUnavailable) || l.w.inLine() != 0 {
+			t.Errorf("got %v, %d in line; want ErrUnavailable, 0", err, l.w.inLine())
+		}
 	}
 	l.w.mu.Lock()
-	l.w.waiting = make([]*waiter, waitingMax)
+	l.w.waiting = make([]*turn, waitingMax)
 	l.w.mu.Unlock()
-	if err := write(l.db, "one too many"); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("got %v, want ErrUnavailable", err)
+	for _, f := range []func(context.Context, *Tx) error{inTurn(ran), list} {
+		if err := l.db.Write(t.Context(), f); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("got %v, want ErrUnavailable", err)
+		}
 	}
 	l.w.mu.Lock()
 	l.w.waiting = nil
@@ -523,6 +539,9 @@ func TestGroupWaits(t *testing.T) {
 	close(free)
 	if o := <-leader; o.err != nil {
 		t.Error(o)
+	}
+	if got := l.durable(); len(got) != 0 {
+		t.Errorf("durable is %q", got)
 	}
 }
 
