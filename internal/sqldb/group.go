@@ -135,7 +135,7 @@ func (t *turn) queue(ctx context.Context, text string, args []any, otherwise err
 	if t.place != outsider {
 		return t.w.conn.queue(ctx, text, args, otherwise)
 	}
-	if err := checkText(args); err != nil {
+	if err := plain(args); err != nil {
 		return err
 	}
 	t.list = append(t.list, statement{sql: text, args: args, otherwise: otherwise})
