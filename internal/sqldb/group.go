@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -17,20 +18,25 @@ import (
 // waiting writer after another do theirs; then it commits and tells all of them.
 //
 // A function that only queues has asked nothing, so it needs no turn: it is a list of statements, and the leader runs the
-// lists of all who wait, in its own goroutine and inside one savepoint. A function that asks gets the transaction at its first
+// lists of all who wait, one after the other, in its own goroutine. A function that asks gets the transaction at its first
 // question, runs on in its own goroutine, inside a savepoint, and hands it back; there a panic or runtime.Goexit unwinds the
 // one that caused it.
 //
-// Three things can go wrong. A function that fails is undone by its savepoint: nobody else notices. Of several lists in one
-// savepoint each then runs again, in one of its own. Who failed is told only after the COMMIT, because it may have failed over
-// a neighbour's row that is not durable before. A failure after which SQLite has rolled back the whole transaction (disk full,
-// out of memory, RAISE(ROLLBACK)) shows in the savepoint being gone: the group is dissolved and every other function runs
-// again in a transaction of its own. A COMMIT that fails leaves open what is durable: all are told ErrCommitUnknown, and this
-// process never writes again, because only reopening the file can tell.
+// Savepoints are dear: SQLite keeps a copy of each page that changes inside. So lists run without one as long as there is
+// nothing but lists in the transaction, and then in one for as many as wait. When one of them fails, they run again, each in
+// a savepoint of its own.
+//
+// Three things can go wrong. A function that fails is undone by its savepoint: nobody else notices. It is told only after the
+// COMMIT, because it may have failed over a neighbour's row that is not durable before. A failure after which SQLite has rolled
+// back the whole transaction (disk full, out of memory, RAISE(ROLLBACK)) shows in the savepoint being gone: the group is
+// dissolved and every other function runs again in a transaction of its own. A COMMIT that fails leaves open what is durable:
+// all are told ErrCommitUnknown, and this process never writes again, because only reopening the file can tell.
 const (
 	groupMax    = 64
 	groupAgeMax = 2 * time.Millisecond
 	waitingMax  = 10_000 // writers in line; more are refused
+
+	begin = `BEGIN IMMEDIATE` // now, so that nothing in it waits for another process
 )
 
 type writer struct {
@@ -238,7 +244,7 @@ func (t *turn) wait() (order, error) {
 func (t *turn) begin() error {
 	err := t.w.down()
 	if err == nil {
-		err = t.w.do(t.ctx, `BEGIN IMMEDIATE`)
+		err = t.w.do(t.ctx, begin)
 	}
 	if err != nil {
 		t.w.passOn()
@@ -256,7 +262,7 @@ func (t *turn) lead(err error, again func() error) error {
 		var group []*turn
 		whole := true
 		if !t.alone {
-			group, whole = w.gather(t.ctx)
+			group, whole = w.gather(t)
 		}
 		if whole {
 			err := w.commit(t.ctx)
@@ -266,13 +272,13 @@ func (t *turn) lead(err error, again func() error) error {
 					member.orders <- order{do: settle, err: cmp.Or(err, member.failed)}
 				}
 				w.passOn()
-				return err
+				return cmp.Or(err, t.failed)
 			}
 		}
 		// Nothing of the group is left. Each runs again, and nobody else's failure can reach it.
 		w.rollback(t.ctx)
 		w.putBack(group)
-		t.alone = true
+		t.alone, t.failed = true, nil
 		t.place = outsider
 		if err := t.begin(); err != nil {
 			return err
@@ -324,33 +330,53 @@ func (t *turn) abandon() {
 	}
 }
 
-// gather lets waiting writers join the transaction and returns those who did, and whether it still exists.
-func (w *writer) gather(ctx context.Context) (group []*turn, whole bool) {
+// gather lets waiting writers join the leader's transaction and returns those who did, and whether it still exists.
+func (w *writer) gather(leader *turn) (group []*turn, whole bool) {
+	ctx := leader.ctx
+	yielded := false
+	bare := !leader.asks // there is nothing in it but lists, which can run again
 	for started := time.Now(); len(group) < groupMax-1 && time.Since(started) < w.ageMax; {
 		next := w.next(groupMax - 1 - len(group))
+		if len(next) == 0 && !yielded {
+			yielded = true
+			runtime.Gosched()
+			continue
+		}
 		if len(next) == 0 {
 			break
 		}
-		if !next[0].asks {
-			group = append(group, next...)
-			if !w.runLists(ctx, next) {
+		yielded = false
+		if next[0].asks {
+			bare = false
+			next[0].orders <- order{do: run}
+			switch <-next[0].reports {
+			case ranWell, ranBadly:
+				group = append(group, next[0])
+			case ranAway:
+			case ranToRuin:
 				return group, false
 			}
 			continue
 		}
-		next[0].orders <- order{do: run}
-		switch <-next[0].reports {
-		case ranWell, ranBadly:
-			group = append(group, next[0])
-		case ranAway:
-		case ranToRuin:
+		group = append(group, next...)
+		switch {
+		case bare && w.runAll(ctx, next) == nil:
+			continue
+		case bare:
+			bare = false
+			w.rollback(ctx)
+			whole = w.do(ctx, begin) == nil && w.runApart(ctx, append([]*turn{leader}, group...))
+		default:
+			whole = w.runLists(ctx, next)
+		}
+		if !whole {
 			return group, false
 		}
 	}
 	return group, true
 }
 
-// runLists runs the lists of some, all in one savepoint if it can be, and reports whether the transaction still exists.
+// runLists runs lists, all in one savepoint if it can be, and reports whether the transaction still exists.
 func (w *writer) runLists(ctx context.Context, some []*turn) (whole bool) {
 	if len(some) > 1 {
 		err, whole := w.runSaved(ctx, some)
@@ -358,9 +384,13 @@ func (w *writer) runLists(ctx context.Context, some []*turn) (whole bool) {
 			return whole
 		}
 	}
+	return w.runApart(ctx, some)
+}
+
+// runApart runs each list in a savepoint of its own and reports whether the transaction still exists.
+func (w *writer) runApart(ctx context.Context, some []*turn) (whole bool) {
 	for i, t := range some {
-		t.failed, whole = w.runSaved(ctx, some[i:i+1])
-		if !whole {
+		if t.failed, whole = w.runSaved(ctx, some[i:i+1]); !whole {
 			return false
 		}
 	}
@@ -372,18 +402,22 @@ func (w *writer) runSaved(ctx context.Context, some []*turn) (err error, whole b
 	if err := w.do(ctx, `SAVEPOINT one`); err != nil {
 		return err, false
 	}
-	for _, t := range some {
-		if err == nil {
-			err = w.runList(ctx, t.list)
-		}
-	}
-	if err == nil {
+	if err = w.runAll(ctx, some); err == nil {
 		err = w.do(ctx, `RELEASE one`)
 	}
 	if err != nil {
 		return err, w.undo(ctx, ranBadly) != ranToRuin
 	}
 	return nil, true
+}
+
+func (w *writer) runAll(ctx context.Context, some []*turn) error {
+	for _, t := range some {
+		if err := w.runList(ctx, t.list); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *writer) runList(ctx context.Context, list []statement) error {

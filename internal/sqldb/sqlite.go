@@ -40,6 +40,7 @@ const (
 		PRAGMA journal_mode = WAL;
 		PRAGMA synchronous = FULL;
 		PRAGMA foreign_keys = ON;
+		PRAGMA wal_autocheckpoint = 4000;
 		PRAGMA journal_size_limit = 67108864;`
 	writerPragmas = `
 		PRAGMA cache_size = -8000;
