@@ -112,18 +112,17 @@ func childCommit(path string) error {
 		go func() { answer <- db.Write(ctx, f) }()
 		return answer
 	}
-	told["leader"] = begin(func(ctx context.Context, tx *Tx) error {
+	told["leader"] = begin(inTurn(func(ctx context.Context, tx *Tx) error {
 		for w.inLine() < 2 {
 			runtime.Gosched()
 		}
 		return insert(ctx, tx, "leader")
-	})
+	}))
 	for !w.isBusy() {
 		runtime.Gosched()
 	}
-	for _, name := range []string{"a", "b"} {
-		told[name] = begin(func(ctx context.Context, tx *Tx) error { return insert(ctx, tx, name) })
-	}
+	told["a"] = begin(func(ctx context.Context, tx *Tx) error { return insert(ctx, tx, "a") })
+	told["b"] = begin(func(ctx context.Context, tx *Tx) error { tx.Queue(ctx, insertNote, "b"); return nil })
 	for _, name := range []string{"leader", "a", "b"} {
 		fmt.Println(name, meaning(<-told[name]))
 	}

@@ -50,7 +50,9 @@ func (db *DB) Closed() int64 {
 	case *pgDriver:
 		return d.pool.Stat().NewConnsCount() - int64(d.pool.Stat().TotalConns())
 	case *liteDriver:
-		return d.readers.pool.Stats().MaxIdleClosed
+		d.readers.mu.Lock()
+		defer d.readers.mu.Unlock()
+		return d.readers.ended
 	}
 	return 0
 }

@@ -3,6 +3,7 @@ package sqldb
 import (
 	"bufio"
 	"context"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -127,6 +128,16 @@ func (o outcome) String() string {
 
 var errBad = errors.New("bad")
 
+// inTurn makes f start with a question, so that it runs in its turn.
+func inTurn(f func(context.Context, *Tx) error) func(context.Context, *Tx) error {
+	return func(ctx context.Context, tx *Tx) error {
+		if _, err := One(ctx, tx, Scalar[int64], `SELECT 1`); err != nil {
+			return err
+		}
+		return f(ctx, tx)
+	}
+}
+
 // begin runs f as a write in a goroutine of its own.
 func (l *lab) begin(ctx context.Context, f func(context.Context, *Tx) error) <-chan outcome {
 	told := make(chan outcome, 1)
@@ -176,13 +187,13 @@ func (l *lab) group(inLine func(), members ...member) (told map[string]string, r
 		if ctx == nil {
 			ctx = l.t.Context()
 		}
-		results = append(results, l.begin(ctx, func(ctx context.Context, tx *Tx) error {
+		results = append(results, l.begin(ctx, inTurn(func(ctx context.Context, tx *Tx) error {
 			runs[m.name]++ // one runs at a time
 			if i == 0 {
 				<-full
 			}
 			return m.run(ctx, tx, runs[m.name])
-		}))
+		})))
 		l.await(m.name+" to be in line", func() bool { return l.w.isBusy() && l.w.inLine() == i })
 	}
 	if inLine != nil {
@@ -320,23 +331,239 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// list is a member that asks nothing.
+func list(name string, queue func(ctx context.Context, tx *Tx)) member {
+	return member{name: name, run: func(ctx context.Context, tx *Tx, _ int) error {
+		tx.Queue(ctx, insertNote, name)
+		if queue != nil {
+			queue(ctx, tx)
+		}
+		return nil
+	}}
+}
+
+// lists lets lists wait for a function that has the transaction, and then returns what each was told and how often it ran.
+// When that function fails, the first of them leads the others; otherwise they follow it.
+func (l *lab) lists(first error, members ...member) (told map[string]string, runs map[string]int) {
+	l.t.Helper()
+	told, runs = map[string]string{}, map[string]int{}
+	full := make(chan struct{})
+	gate := l.begin(l.t.Context(), inTurn(func(context.Context, *Tx) error { <-full; return first }))
+	l.await("the gate", l.w.isBusy)
+	var results []<-chan outcome
+	for i, m := range members {
+		results = append(results, l.begin(l.t.Context(), func(ctx context.Context, tx *Tx) error {
+			runs[m.name]++ // the next one is not begun before this one is in line
+			return m.run(ctx, tx, runs[m.name])
+		}))
+		if m.name == "away" {
+			continue
+		}
+		l.await(m.name+" to be in line", func() bool { return l.w.inLine() > i })
+	}
+	close(full)
+	if o := <-gate; !errors.Is(o.err, first) {
+		l.t.Errorf("the gate was told %v", o)
+	}
+	for i, m := range members {
+		told[m.name] = (<-results[i]).String()
+	}
+	return told, runs
+}
+
+func TestLists(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		prepare string // run by the writer beforehand
+		bad     func(ctx context.Context, tx *Tx)
+		told    string
+	}{
+		{name: "violates a unique constraint", told: ErrConflict.Error(), bad: func(ctx context.Context, tx *Tx) {
+			tx.Queue(ctx, insertNote, "bad")
+			tx.Queue(ctx, insertNote, "bad too")
+		}},
+		{name: "violates that of a neighbour", told: ErrConflict.Error(), bad: func(ctx context.Context, tx *Tx) { tx.Queue(ctx, insertNote, "a") }},
+		{name: "violates a check", told: ErrCheck.Error(), bad: func(ctx context.Context, tx *Tx) {
+			tx.Queue(ctx, `UPDATE note SET size = 0 WHERE who = 'bad'`)
+		}},
+		{name: "changes nothing", told: errBad.Error(), bad: func(ctx context.Context, tx *Tx) {
+			tx.Guard(ctx, errBad, `UPDATE note SET size = 2 WHERE who = 'nobody'`)
+			tx.Queue(ctx, insertNote, "bad too")
+		}},
+		{name: "RAISE(ABORT)", told: ErrAppendOnly.Error(), bad: func(ctx context.Context, tx *Tx) { tx.Queue(ctx, `INSERT INTO aborts VALUES (1)`) }},
+		{name: "RAISE(ROLLBACK)", told: ErrAppendOnly.Error(), bad: func(ctx context.Context, tx *Tx) {
+			tx.Queue(ctx, `INSERT INTO ruins VALUES (1)`)
+			tx.Queue(ctx, insertNote, "bad too")
+		}},
+		{name: "database full", prepare: `PRAGMA max_page_count = 40`, told: ErrUnavailable.Error(), bad: func(ctx context.Context, tx *Tx) {
+			tx.Queue(ctx, `UPDATE note SET body = zeroblob(1000000) WHERE who = 'bad'`)
+		}},
+		{name: "fails at COMMIT", told: "constraint failed: FOREIGN KEY constraint failed (787)", bad: func(ctx context.Context, tx *Tx) {
+			tx.Queue(ctx, `INSERT INTO child VALUES ('nobody')`)
+		}},
+		{name: "no statement", told: `SQL logic error: near "no": syntax error (1)`, bad: func(ctx context.Context, tx *Tx) { tx.Queue(ctx, `no statement`) }},
+	}
+	for _, test := range tests {
+		for _, order := range []string{"a bad c", "bad a c", "a c bad", "a bad", "bad a", "bad"} {
+			for name, gate := range map[string]error{"followers": nil, "a list leads": errBad} {
+				if test.name == "violates that of a neighbour" && !strings.HasPrefix(order, "a") {
+					continue
+				}
+				t.Run(test.name+"/"+order+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					l := newLab(t)
+					if err := l.w.conn.script(t.Context(), test.prepare); err != nil {
+						t.Fatal(err)
+					}
+					var members []member
+					wantTold, wantRuns, want := map[string]string{}, map[string]int{}, []string{}
+					for _, one := range strings.Fields(order) {
+						wantTold[one], wantRuns[one] = "well", 1 // who asks nothing has no reason to be asked again
+						if one == "bad" {
+							members, wantTold[one] = append(members, list(one, test.bad)), test.told
+							continue
+						}
+						members, want = append(members, list(one, nil)), append(want, one)
+					}
+					told, runs := l.lists(gate, members...)
+					if diff := cmp.Diff(wantTold, told); diff != "" {
+						t.Errorf("told (-want +got):\n%s", diff)
+					}
+					if diff := cmp.Diff(wantRuns, runs); diff != "" {
+						t.Errorf("runs (-want +got):\n%s", diff)
+					}
+					if got := l.durable(); !slices.Equal(got, want) {
+						t.Errorf("durable is %q, want %q", got, want)
+					}
+					if err := write(l.db, "afterwards"); err != nil {
+						t.Errorf("a later write: %v", err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// panicking panics when it is to become an argument.
+type panicking struct{}
+
+func (panicking) Value() (sqldriver.Value, error) { panic("bad") }
+
+// Whatever a function does before its list is complete happens in its own goroutine.
+func TestListsOfTheirOwners(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	away := func(name string, how func(ctx context.Context, tx *Tx) error) member {
+		return member{name: "away", run: func(ctx context.Context, tx *Tx, _ int) error {
+			tx.Queue(ctx, insertNote, name)
+			return how(ctx, tx)
+		}}
+	}
+	for want, how := range map[string]func(ctx context.Context, tx *Tx) error{
+		"bad":           func(context.Context, *Tx) error { return errBad },
+		"panic bad":     func(ctx context.Context, tx *Tx) error { tx.Queue(ctx, insertNote, panicking{}); return nil },
+		"goexit":        func(context.Context, *Tx) error { runtime.Goexit(); return nil },
+		errText.Error(): func(ctx context.Context, tx *Tx) error { tx.Queue(ctx, insertNote, "\x00"); return nil },
+		"well":          func(context.Context, *Tx) error { return nil },
+	} {
+		told, _ := l.lists(nil, list("with "+want, nil), away("gone "+want, how))
+		if diff := cmp.Diff(map[string]string{"with " + want: "well", "away": want}, told); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	}
+	want := []string{"gone well", "with bad", "with goexit", "with panic bad", "with " + errText.Error(), "with well"}
+	if diff := cmp.Diff(want, l.durable()); diff != "" {
+		t.Errorf("durable (-want +got):\n%s", diff)
+	}
+}
+
+// A list that fails over a neighbour's row is told so when that row is durable: its caller looks for the row at once.
+func TestListsConflictIsToldWhenDurable(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	full := make(chan struct{})
+	gate := l.begin(t.Context(), inTurn(func(context.Context, *Tx) error { <-full; return nil }))
+	l.await("the gate", l.w.isBusy)
+	const writers = 8
+	found := make(chan error, writers)
+	for i := range writers {
+		go func() {
+			err := l.db.Write(t.Context(), func(ctx context.Context, tx *Tx) error { tx.Queue(ctx, insertNote, "same"); return nil })
+			if errors.Is(err, ErrConflict) {
+				_, err = One(t.Context(), l.db, Scalar[string], `SELECT who FROM note WHERE who = 'same'`)
+			}
+			found <- err
+		}()
+		l.await("another one in line", func() bool { return l.w.inLine() == i+1 })
+	}
+	close(full)
+	for range writers {
+		if err := <-found; err != nil {
+			t.Error(err)
+		}
+	}
+	if o := <-gate; o.err != nil {
+		t.Error(o)
+	}
+}
+
+// Those who ask and those who do not share a transaction, in whatever order they come.
+func TestGroupOfBoth(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	asks := func(name string) func(context.Context, *Tx) error {
+		return func(ctx context.Context, tx *Tx) error {
+			tx.Queue(ctx, insertNote, name)
+			n, err := One(ctx, tx, Scalar[int64], `SELECT COUNT(*) FROM note WHERE who = $1`, name)
+			if err == nil && n != 1 {
+				err = errBad
+			}
+			return err
+		}
+	}
+	full := make(chan struct{})
+	results := []<-chan outcome{l.begin(t.Context(), inTurn(func(context.Context, *Tx) error { <-full; return nil }))}
+	l.await("the gate", l.w.isBusy)
+	var want []string
+	for i := range 12 {
+		name := fmt.Sprintf("%02d", i)
+		want = append(want, name)
+		f := asks(name)
+		if i%4 < 2 {
+			f = func(ctx context.Context, tx *Tx) error { tx.Queue(ctx, insertNote, name); return nil }
+		}
+		results = append(results, l.begin(t.Context(), f))
+		l.await(name+" to be in line", func() bool { return l.w.inLine() == i+1 })
+	}
+	close(full)
+	for _, told := range results {
+		if o := <-told; o.err != nil {
+			t.Error(o)
+		}
+	}
+	if diff := cmp.Diff(want, l.durable()); diff != "" {
+		t.Errorf("durable (-want +got):\n%s", diff)
+	}
+}
+
 // A function that fails over a neighbour's row is told so when that row is durable, never before: its caller looks for the
 // row at once.
 func TestGroupConflictIsToldWhenDurable(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	full, held := make(chan struct{}), make(chan struct{})
-	leader := l.begin(t.Context(), func(ctx context.Context, tx *Tx) error {
+	leader := l.begin(t.Context(), inTurn(func(ctx context.Context, tx *Tx) error {
 		<-full
 		return insert(ctx, tx, "same")
-	})
+	}))
 	l.await("the leader", func() bool { return l.w.isBusy() })
 	loser := l.begin(t.Context(), func(ctx context.Context, tx *Tx) error { return insert(ctx, tx, "same") })
 	l.await("the loser in line", func() bool { return l.w.inLine() == 1 })
-	last := l.begin(t.Context(), func(ctx context.Context, tx *Tx) error {
+	last := l.begin(t.Context(), inTurn(func(ctx context.Context, tx *Tx) error {
 		<-held // the group cannot end before this
 		return insert(ctx, tx, "last")
-	})
+	}))
 	l.await("the last in line", func() bool { return l.w.inLine() == 2 })
 	close(full)
 	l.await("the last to run", func() bool { return l.w.inLine() == 0 })
@@ -505,17 +732,23 @@ func TestGroupWaits(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	free := make(chan struct{})
-	leader := l.begin(t.Context(), func(context.Context, *Tx) error { <-free; return nil })
+	leader := l.begin(t.Context(), inTurn(func(context.Context, *Tx) error { <-free; return nil }))
 	l.await("the leader", l.w.isBusy)
-	err := l.db.WriteWithin(t.Context(), time.Millisecond, func(context.Context, *Tx) error { t.Error("ran"); return nil })
-	if !errors.Is(err, ErrUnavailable) || l.w.inLine() != 0 {
-		t.Errorf("got %v, %d in line; want ErrUnavailable, 0", err, l.w.inLine())
+	ran := func(context.Context, *Tx) error { t.Error("ran"); return nil }
+	list := func(ctx context.Context, tx *Tx) error { tx.Queue(ctx, insertNote, "too late"); return nil }
+	for _, f := range []func(context.Context, *Tx) error{inTurn(ran), list} {
+		err := l.db.WriteWithin(t.Context(), time.Millisecond, f)
+		if !errors.Is(err, ErrUnavailable) || l.w.inLine() != 0 {
+			t.Errorf("got %v, %d in line; want ErrUnavailable, 0", err, l.w.inLine())
+		}
 	}
 	l.w.mu.Lock()
-	l.w.waiting = make([]*waiter, waitingMax)
+	l.w.waiting = make([]*turn, waitingMax)
 	l.w.mu.Unlock()
-	if err := write(l.db, "one too many"); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("got %v, want ErrUnavailable", err)
+	for _, f := range []func(context.Context, *Tx) error{inTurn(ran), list} {
+		if err := l.db.Write(t.Context(), f); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("got %v, want ErrUnavailable", err)
+		}
 	}
 	l.w.mu.Lock()
 	l.w.waiting = nil
@@ -523,6 +756,9 @@ func TestGroupWaits(t *testing.T) {
 	close(free)
 	if o := <-leader; o.err != nil {
 		t.Error(o)
+	}
+	if got := l.durable(); len(got) != 0 {
+		t.Errorf("durable is %q", got)
 	}
 }
 
@@ -542,29 +778,38 @@ func TestGroupRandom(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, uint64(i)))
 			for n := range writes {
 				name := fmt.Sprintf("%02d-%02d", i, n)
-				fate := random.IntN(20)
+				fate, asks := random.IntN(20), random.IntN(2) == 0
 				ctx, cancel := context.WithCancel(t.Context())
 				o := <-l.begin(ctx, func(inside context.Context, tx *Tx) error {
-					if err := insert(inside, tx, name); err != nil {
+					run := func(sql string, args ...any) error {
+						if !asks {
+							tx.Queue(inside, sql, args...)
+							return nil
+						}
+						_, err := tx.Exec(inside, sql, args...)
+						return err
+					}
+					if err := run(insertNote, name); err != nil {
 						return err
 					}
 					switch fate {
 					case 0:
 						return errBad
 					case 1:
-						return insert(inside, tx, name)
+						return run(insertNote, name)
 					case 2:
-						_, _ = tx.Exec(inside, `INSERT INTO aborts VALUES (1)`)
+						_ = run(`INSERT INTO aborts VALUES (1)`)
 						return nil
 					case 3:
 						panic(errBad)
 					case 4:
 						runtime.Goexit()
 					case 5:
-						_, err := tx.Exec(inside, `INSERT INTO ruins VALUES (1)`)
-						return err
+						return run(`INSERT INTO ruins VALUES (1)`)
 					case 6:
-						cancel()
+						if asks { // otherwise it may leave the line
+							cancel()
+						}
 						tx.Queue(ctx, `UPDATE note SET size = 2 WHERE who = $1`, name)
 					case 7:
 						runtime.Gosched()

@@ -775,14 +775,23 @@ func TestTurns(t *testing.T) {
 		db := sqltest.Open(t, url)
 		inside, free := make(chan struct{}), make(chan struct{})
 		var wait sync.WaitGroup
+		inTurn := func(f func()) func(context.Context, *sqldb.Tx) error {
+			return func(ctx context.Context, tx *sqldb.Tx) error {
+				if _, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], `SELECT 1`); err != nil {
+					return err
+				}
+				f()
+				return nil
+			}
+		}
 		wait.Go(func() {
-			if err := db.Write(t.Context(), func(context.Context, *sqldb.Tx) error { close(inside); <-free; return nil }); err != nil {
+			if err := db.Write(t.Context(), inTurn(func() { close(inside); <-free })); err != nil {
 				t.Error(err)
 			}
 		})
 		<-inside
 		began := time.Now()
-		never := func(context.Context, *sqldb.Tx) error { t.Error("ran"); return nil }
+		never := inTurn(func() { t.Error("ran") })
 		if err := db.WriteWithin(t.Context(), time.Millisecond, never); !errors.Is(err, sqldb.ErrUnavailable) {
 			t.Errorf("a limit that is over: %v", err)
 		}
