@@ -20,9 +20,10 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 	insertDelta = `INSERT INTO delta (account_id, currency, book, id, amount) VALUES ($1, $2, $3, $4, $5)`
 
-	// A debit without a lock beforehand. The identifiers are compared because another node's clock may be ahead: below
-	// what is folded, the debit would show in a statement before the money it took.
-	takeBalance = `UPDATE balance SET amount = amount - $1, last_id = $2
+	// A debit without a lock beforehand. The identifiers are compared because another node's clock may be ahead: below the
+	// latest credit that is folded, the debit would show in a statement before the money it took. Below another debit it may
+	// stand, so that last_id is left as it is: two debits of one account need not come in the order of their identifiers.
+	takeBalance = `UPDATE balance SET amount = amount - $1
 WHERE account_id = $3 AND currency = $4 AND book = $5 AND amount >= $6 AND last_id < $2`
 
 	setBalance = `UPDATE balance SET amount = $1, last_id = $2 WHERE account_id = $3 AND currency = $4 AND book = $5`
