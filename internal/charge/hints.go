@@ -51,7 +51,7 @@ func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 
 // judge asks the acquirer about what it is said to have.
 func (s *Service) judge(ctx context.Context, h hint) (Verdict, error) {
-	c, err := s.byTxID(ctx, h.txid)
+	c, err := s.heardOf(ctx, h)
 	switch {
 	case err == nil && c.Acquirer == h.acquirer:
 		return s.look(ctx, &c, h.endToEndID)
@@ -74,6 +74,16 @@ func (s *Service) judge(ctx context.Context, h hint) (Verdict, error) {
 		return "", err
 	}
 	return s.match(ctx, h.acquirer, &p)
+}
+
+// heardOf returns the charge that a hint names, as it is or as this node made it: nothing moves that is not as it was read.
+func (s *Service) heardOf(ctx context.Context, h hint) (Charge, error) {
+	if x, owner, err := id.ParseToken(h.txid); err == nil {
+		if c, ok := s.recent.Take(id.Token(x, owner)); ok && c.Acquirer == h.acquirer {
+			return c, nil
+		}
+	}
+	return s.byTxID(ctx, h.txid)
 }
 
 // byTxID returns the charge that an acquirer knows by a txid, or [sqldb.ErrNoRows]. The case does not matter.

@@ -46,10 +46,11 @@ type Services struct {
 // Service creates charges and follows them.
 type Service struct {
 	Services
-	looks   inquiry.Looks        // questions to acquirers
-	stuck   inquiry.Stuck        // payments that cannot be followed
-	settled inquiry.Memory       // payments that need no second look
-	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
+	looks   inquiry.Looks          // questions to acquirers
+	stuck   inquiry.Stuck          // payments that cannot be followed
+	settled inquiry.Memory         // payments that need no second look
+	hints   *inquiry.Hints[hint]   // notifications that wait to be looked up
+	recent  inquiry.Recent[Charge] // charges that were just made here
 
 	mu   sync.Mutex
 	kept map[id.Account]kept // settings read lately
@@ -142,7 +143,10 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 		Origin: cmp.Or(r.Origin, account.OriginAPI), Acquirer: made.Acquirer, Routing: routing, CopyPaste: made.Charge.CopyPaste, key: r.Key, hash: r.Hash,
 	}
 	kept, err := s.store(ctx, c, r.ExpiresIn, claim)
-	if err != nil && !errors.Is(err, sqldb.ErrCommitUnknown) {
+	switch {
+	case err == nil:
+		s.recent.Add(txid, kept)
+	case !errors.Is(err, sqldb.ErrCommitUnknown):
 		s.Router.Abandon(made.Acquirer, txid) // nobody was shown it
 	}
 	return kept, err

@@ -28,6 +28,10 @@ WHERE account_id = $3 AND currency = $4 AND book = $5 AND amount >= $6 AND last_
 
 	setBalance = `UPDATE balance SET amount = $1, last_id = $2 WHERE account_id = $3 AND currency = $4 AND book = $5`
 
+	// What is folded, added to a balance that is locked and has room for it.
+	addBalance = `UPDATE balance SET amount = amount + $1, last_id = CASE WHEN last_id < $2 THEN $2 ELSE last_id END
+WHERE account_id = $3 AND currency = $4 AND book = $5 AND amount <= $6`
+
 	lockBalance = `SELECT amount, last_id FROM balance
 WHERE account_id = $1 AND currency = $2 AND book = $3 FOR NO KEY UPDATE`
 
@@ -35,7 +39,7 @@ WHERE account_id = $1 AND currency = $2 AND book = $3 FOR NO KEY UPDATE`
 	// lock was waited for.
 	foldDeltas = `DELETE FROM delta WHERE account_id = $1 AND currency = $2 AND book = $3 RETURNING id, amount`
 
-	// Up to the end of a slice, which is looked for first: one statement with a subquery reads the whole table as long as
+	// Up to the end of a slice, which is looked for before: one statement with a subquery reads the whole table as long as
 	// PostgreSQL has no statistics of it, and it never has any worth the name of one whose rows live for a second.
 	selectSliceEnd = `SELECT id FROM delta WHERE account_id = $1 AND currency = $2 AND book = $3 ORDER BY id LIMIT 1 OFFSET $4`
 	foldDeltasUpTo = `DELETE FROM delta WHERE account_id = $1 AND currency = $2 AND book = $3 AND id <= $4 RETURNING id, amount`

@@ -65,7 +65,7 @@ func (s *Service) followHint(ctx context.Context, h hint) error {
 
 // heardOf returns the payout that a hint names, as it is or as this node made it: nothing moves that is not as it was read.
 func (s *Service) heardOf(ctx context.Context, h hint) (Payout, error) {
-	if p, ok := s.recent.take(h.name); ok && p.Acquirer == h.acquirer {
+	if p, ok := s.recent.Take(h.name); ok && p.Acquirer == h.acquirer {
 		return p, nil
 	}
 	return s.byName(ctx, h.name)

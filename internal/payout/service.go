@@ -42,11 +42,11 @@ type Services struct {
 type Service struct {
 	Services
 	limits  limits
-	looks   inquiry.Looks        // questions to acquirers
-	stuck   inquiry.Stuck        // payouts that cannot be followed
-	settled inquiry.Memory       // payouts that need no second look
-	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
-	recent  recent               // payouts that were just sent from here
+	looks   inquiry.Looks          // questions to acquirers
+	stuck   inquiry.Stuck          // payouts that cannot be followed
+	settled inquiry.Memory         // payouts that need no second look
+	hints   *inquiry.Hints[hint]   // notifications that wait to be looked up
+	recent  inquiry.Recent[Payout] // payouts that were just sent from here
 }
 
 // limits are real times of a creation, from its beginning; tests shorten them.
@@ -165,7 +165,7 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	d := dispatch{Service: s, payout: &p, plan: plan, turn: turn}
 	err := d.run(ctx, sending)
 	if err == nil && p.Status == Processing {
-		s.recent.add(p)
+		s.recent.Add(p.Name(), p)
 	}
 	return p, err
 }

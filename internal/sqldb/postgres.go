@@ -31,7 +31,7 @@ type pgDriver struct {
 	pool   *pgxpool.Pool
 	locks  *lockSession
 	convoy *convoy
-	looks  *rides[*look]
+	looks  *looks
 }
 
 func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
@@ -64,7 +64,7 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 		return nil, fmt.Errorf("sqldb: PostgreSQL does not answer: %w", pgError(err))
 	}
 	leaders := config.Copy()
-	leaders.MaxConns, leaders.MinConns = convoyLeadsMax+apartMax, 0
+	leaders.MaxConns, leaders.MinConns = convoyLeadsMax+lookLeadsMax+apartMax, 0
 	// Rows that one statement changes are found by their keys, in the order of its list, also while a table is new and
 	// PostgreSQL thinks that to read it as a whole is cheaper.
 	for _, way := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_memoize", "enable_material"} {
@@ -82,7 +82,7 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 		pool:   pool,
 		locks:  &lockSession{config: config.ConnConfig.Copy(), timeMax: connectTimeMax},
 		convoy: newConvoy(leading),
-		looks:  &rides[*look]{leadsMax: lookLeadsMax, seats: looksMax},
+		looks:  newLooks(leading),
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Most of what a statement costs PostgreSQL is the statement and not the row: to set it up, to read the checks of its
@@ -190,31 +192,58 @@ func severalRows(text string) (texts []string) {
 	return texts
 }
 
-// severalUpdates returns the texts that change 2, 4, 8... rows. A list of VALUES has to say of which types it is.
+// severalUpdates returns the texts that change 2, 4, 8... rows.
 func severalUpdates(set, where string, types []uint32) (texts []string) {
-	names := make([]string, len(types))
-	columns := make([]string, len(types))
+	names, columns := typesOf(types)
+	if names == nil {
+		return nil
+	}
+	set, where = placeholder.ReplaceAllStringFunc(set, listed), placeholder.ReplaceAllStringFunc(where, listed)
+	for size := 2; size <= rowsMax; size *= 2 {
+		texts = append(texts, set+" FROM (VALUES "+valuesOf(size, names, nil)+") v ("+strings.Join(columns, ", ")+") "+where)
+	}
+	return texts
+}
+
+// typesOf returns the names of types, and of the columns of a list that has them; nil when one is unknown.
+func typesOf(types []uint32) (names, columns []string) {
 	for i, oid := range types {
 		t, ok := typeMap.TypeForOID(oid)
 		if !ok {
-			return nil
+			return nil, nil
 		}
-		names[i], columns[i] = t.Name, "p"+strconv.Itoa(i+1)
+		names, columns = append(names, t.Name), append(columns, "p"+strconv.Itoa(i+1))
 	}
-	column := func(p string) string { return "v.p" + p[1:] }
-	set, where = placeholder.ReplaceAllStringFunc(set, column), placeholder.ReplaceAllStringFunc(where, column)
-	for size := 2; size <= rowsMax; size *= 2 {
-		rows := make([]string, size)
-		for i := range rows {
-			one := make([]string, len(types))
-			for k, name := range names {
-				one[k] = "$" + strconv.Itoa(i*len(types)+k+1) + "::" + name
-			}
-			rows[i] = "(" + strings.Join(one, ", ") + ")"
+	return names, columns
+}
+
+// valuesOf returns a list of rows, which has to say of which types they are. Each begins with what first returns for its
+// number, unless that is nil.
+func valuesOf(size int, types []string, first func(int) string) string {
+	rows := make([]string, size)
+	for i := range rows {
+		var one []string
+		if first != nil {
+			one = append(one, first(i))
 		}
-		texts = append(texts, set+" FROM (VALUES "+strings.Join(rows, ", ")+") v ("+strings.Join(columns, ", ")+") "+where)
+		for k, name := range types {
+			one = append(one, "$"+strconv.Itoa(i*len(types)+k+1)+"::"+name)
+		}
+		rows[i] = "(" + strings.Join(one, ", ") + ")"
 	}
-	return texts
+	return strings.Join(rows, ", ")
+}
+
+// listed returns the column of the list that has what a placeholder stands for.
+func listed(placeholder string) string { return "v.p" + placeholder[1:] }
+
+// describe returns the types of a text's arguments, as the server sees them.
+func describe(ctx context.Context, conn *pgxpool.Conn, sql string) ([]uint32, error) {
+	found, err := conn.Conn().PgConn().Prepare(ctx, "", sql, nil)
+	if err != nil {
+		return nil, err
+	}
+	return found.ParamOIDs, nil
 }
 
 var typeMap = pgtype.NewMap()
