@@ -383,12 +383,12 @@ func (s *Service) Store(ctx context.Context) (did bool, err error) {
 	return false, err
 }
 
-// errTaken says that a delivery is no longer this node's.
-var errTaken = errors.New("webhook: another has it")
+// errNotOurs says that a delivery is no longer this node's.
+var errNotOurs = errors.New("webhook: another has it")
 
 func (s *Service) store(ctx context.Context, list []result) error {
 	err := s.storeAll(ctx, list)
-	if errors.Is(err, errTaken) || errors.Is(err, sqldb.ErrConflict) {
+	if errors.Is(err, errNotOurs) || errors.Is(err, sqldb.ErrConflict) {
 		return s.storeOwn(ctx, list)
 	}
 	return err
@@ -405,7 +405,7 @@ func (s *Service) storeAll(ctx context.Context, list []result) error {
 			}
 		}
 		for i := range list {
-			list[i].write(ctx, tx, me, errTaken)
+			list[i].write(ctx, tx, me, errNotOurs)
 		}
 		return nil
 	})
