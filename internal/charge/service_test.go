@@ -173,7 +173,7 @@ func TestPaidByManyAtOnce(t *testing.T) {
 			var all sync.WaitGroup
 			for _, n := range nodes {
 				for _, e2e := range []string{first, second, first} {
-					n.Hint(c.Acquirer, e2e, c.TxID)
+					n.Hint(c.Acquirer, e2e, c.TxID, unsaid)
 				}
 				all.Go(func() { _, _ = n.FollowHints(t.Context()) })
 				all.Go(func() { _, _ = n.Reconcile(t.Context()) })
@@ -370,9 +370,9 @@ func TestHungAcquirer(t *testing.T) {
 	n.mend()
 	n.fault("alpha", "*", "slow", time.Minute)
 	for _, c := range hung {
-		n.Hint("alpha", n.pay(c.TxID, 1000), c.TxID)
+		n.Hint("alpha", n.pay(c.TxID, 1000), c.TxID, unsaid)
 	}
-	n.Hint("beta", n.pay(fast.TxID, 1000), fast.TxID)
+	n.Hint("beta", n.pay(fast.TxID, 1000), fast.TxID, unsaid)
 	const margin = 3 * time.Second
 	began := time.Now()
 	var both sync.WaitGroup
@@ -457,15 +457,15 @@ func TestForgedAndForeignHints(t *testing.T) {
 			{"gamma", e2e, paid.TxID}, {"gamma", e2e, ""},  // by nobody
 			{"beta", e2e, ""}, {"beta", e2e, strings.ToUpper(e2e)}, // of another acquirer
 		} {
-			n.Hint(h[0], h[1], h[2])
+			n.Hint(h[0], h[1], h[2], unsaid)
 		}
 		n.step(n.FollowHints)
 		if b := n.balance(a.ID); b.Available != 0 || len(n.events(a.ID)) != 2 {
 			t.Errorf("%+v credited by forgery, events %v", b, n.events(a.ID))
 		}
 		// Without a txid, or with one in capitals, a true one is followed.
-		n.Hint("alpha", e2e, "")
-		n.Hint("alpha", n.pay(c.TxID, 1000), strings.ToUpper(c.TxID))
+		n.Hint("alpha", e2e, "", unsaid)
+		n.Hint("alpha", n.pay(c.TxID, 1000), strings.ToUpper(c.TxID), unsaid)
 		n.step(n.FollowHints)
 		if b := n.balance(a.ID); b.Available != 2000 {
 			t.Errorf("%+v", b)
