@@ -8,6 +8,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -44,8 +45,8 @@ func (s *Service) Hint(acquirer, endToEndID, txid string, at time.Time) bool {
 
 // FollowHints looks up the notifications that are due.
 func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
-	return s.hints.FollowTogether(ctx, func(ctx context.Context, some []hint) (func(context.Context, hint) error, func(hint) bool) {
-		shown := s.list(ctx, some)
+	return s.hints.FollowTogether(ctx, func(ctx context.Context, some []hint) (inquiry.Answers[hint], error) {
+		shown, err := s.list(ctx, some)
 		follow := func(ctx context.Context, h hint) error {
 			verdict, err := s.judge(ctx, h, shown)
 			if err == nil {
@@ -53,13 +54,13 @@ func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 			}
 			return err
 		}
-		return follow, func(h hint) bool { return shown[h.endToEndID] != nil }
+		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown[h.endToEndID] != nil }}, err
 	})
 }
 
 // list returns payments that hints of one acquirer speak of, as its list shows them, by their end-to-end ids: those that pay
 // a charge alone. When they were made is what the hints say, and matters no further than that the list shows them.
-func (s *Service) list(ctx context.Context, some []hint) map[string]*acquirer.Payment {
+func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acquirer.Payment, err error) {
 	var from, to int64
 	wanted := map[string]bool{}
 	for _, h := range some {
@@ -73,16 +74,16 @@ func (s *Service) list(ctx context.Context, some []hint) map[string]*acquirer.Pa
 		wanted[h.endToEndID] = true
 	}
 	if len(wanted) == 0 {
-		return nil
+		return nil, nil
 	}
 	name := some[0].acquirer
 	at, ok := s.Router.Get(name)
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	shown := map[string]*acquirer.Payment{}
+	shown = map[string]*acquirer.Payment{}
 	payers := map[string]string{} // end-to-end ids by txid; "" where there are several
-	s.together.List(ctx, name, moment(from), moment(to), len(wanted), func(ctx context.Context, w acquirer.Window) (answered int, next string, err error) {
+	err = s.together.List(ctx, name, moment(from), moment(to), len(wanted), func(ctx context.Context, w acquirer.Window) (answered int, next string, err error) {
 		page, err := at.ListPayments(ctx, w)
 		for i := range page.Payments {
 			p := &page.Payments[i]
@@ -99,7 +100,7 @@ func (s *Service) list(ctx context.Context, some []hint) map[string]*acquirer.Pa
 		}
 		return answered, page.Next, err
 	})
-	return shown
+	return shown, err
 }
 
 // judge asks the acquirer about what it is said to have, unless that is shown already.

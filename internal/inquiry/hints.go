@@ -103,22 +103,26 @@ func (l *Hints[H]) take() [][]notice[H] {
 // acquirer that does not answer is asked no further in this step, and one that is slow not for long, so that neither keeps
 // the others waiting.
 func (l *Hints[H]) Follow(ctx context.Context, follow func(context.Context, H) error) (did bool, err error) {
-	return l.FollowTogether(ctx, func(context.Context, []H) (func(context.Context, H) error, func(H) bool) {
-		return follow, func(H) bool { return false }
+	return l.FollowTogether(ctx, func(context.Context, []H) (Answers[H], error) {
+		return Answers[H]{Follow: follow, IsKnown: func(H) bool { return false }}, nil
 	})
 }
 
-// FollowTogether is Follow for who can ask about many hints of an acquirer at once. begin does that, and returns what
-// follows each of them and which of them need no question any more.
-func (l *Hints[H]) FollowTogether(
-	ctx context.Context, begin func(ctx context.Context, some []H) (follow func(context.Context, H) error, isKnown func(H) bool),
-) (did bool, err error) {
+// Answers are what is known of some hints of one acquirer.
+type Answers[H Hint] struct {
+	Follow  func(context.Context, H) error // follows a hint
+	IsKnown func(H) bool                   // whether that takes no question any more
+}
+
+// FollowTogether is Follow for who can ask about many hints of an acquirer at once. ask does that; it fails when the acquirer
+// does not answer.
+func (l *Hints[H]) FollowTogether(ctx context.Context, ask func(ctx context.Context, some []H) (Answers[H], error)) (did bool, err error) {
 	shares := l.take()
 	err = Each(shares, func(share *[]notice[H]) error {
 		s := following[H]{Hints: l, began: l.clock.Real()}
 		var failed error
 		for some := range slices.Chunk(*share, togetherMax) {
-			failed = cmp.Or(failed, s.run(ctx, some, begin))
+			failed = cmp.Or(failed, s.run(ctx, some, ask))
 		}
 		return failed
 	})
@@ -134,9 +138,7 @@ type following[H Hint] struct {
 
 func (s *following[H]) isOver() bool { return s.clock.RealSince(s.began) > shareTimeMax }
 
-func (s *following[H]) run(
-	ctx context.Context, some []notice[H], begin func(context.Context, []H) (func(context.Context, H) error, func(H) bool),
-) error {
+func (s *following[H]) run(ctx context.Context, some []notice[H], ask func(context.Context, []H) (Answers[H], error)) error {
 	hints := make([]H, len(some))
 	for i := range some {
 		hints[i] = some[i].hint
@@ -144,18 +146,26 @@ func (s *following[H]) run(
 	if s.isOver() || s.silent.Has(hints[0].From()) {
 		hints = nil // nothing is asked any more
 	}
-	follow, isKnown := begin(ctx, hints)
+	answers, err := ask(ctx, hints)
+	s.note(ctx, some[0].hint.From(), err)
 	known, unknown := make([]notice[H], 0, len(some)), make([]notice[H], 0, len(some))
 	for _, n := range some {
-		if isKnown(n.hint) {
+		if answers.IsKnown(n.hint) {
 			known = append(known, n)
 		} else {
 			unknown = append(unknown, n)
 		}
 	}
-	one := func(n *notice[H]) error { return s.follow(ctx, n, follow) }
-	err := each(known, writersMax, one)
+	one := func(n *notice[H]) error { return s.follow(ctx, n, answers.Follow) }
+	err = each(known, writersMax, one)
 	return cmp.Or(err, Each(unknown, one))
+}
+
+// note notes how an acquirer failed, if it did.
+func (s *following[H]) note(ctx context.Context, from string, err error) {
+	if s.silent.Note(from, err) {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked", slog.String("acquirer", from), slog.String("error", err.Error()))
+	}
 }
 
 func (s *following[H]) follow(ctx context.Context, n *notice[H], follow func(context.Context, H) error) error {
@@ -176,10 +186,7 @@ func (s *following[H]) follow(ctx context.Context, n *notice[H], follow func(con
 	if !IsAcquirers(err) {
 		return err
 	}
-	// Not a failure of the step: the others must not wait for it to be repeated.
-	if s.silent.Note(from, err) {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked", slog.String("acquirer", from), slog.String("error", err.Error()))
-	}
+	s.note(ctx, from, err) // not a failure of the step: the others must not wait for it to be repeated
 	return nil
 }
 

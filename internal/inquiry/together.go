@@ -39,22 +39,23 @@ type listing struct {
 
 // List reads what happened at an acquirer between two moments, for so many who ask. read reads a page and returns how many
 // of them it answers. An acquirer that refuses such lists, or whose lists do not show what it told us of, is left alone with
-// them for a while.
+// them for a while. It fails when the acquirer does not answer.
 func (t *Together) List(
 	ctx context.Context, name string, from, to time.Time, asking int, read func(context.Context, acquirer.Window) (answered int, next string, err error),
-) {
+) error {
 	if asking < togetherMin || to.Sub(from) > listedMax || t.rests(name) {
-		return
+		return nil
 	}
 	w := acquirer.Window{From: from, To: to, Exact: true}
 	answered := 0
 	for range asking/listedPage + 2 {
 		n, next, err := t.page(ctx, w, read)
 		if err != nil {
-			if !isSilence(err) { // of that, the questions tell
-				t.note(ctx, name, listsIdleMax, err)
+			if isSilence(err) && acquirer.As(err).Class != acquirer.Credentials { // the right to lists may be one of its own
+				return err
 			}
-			return
+			t.note(ctx, name, listsIdleMax, err)
+			return nil
 		}
 		answered += n
 		if next == "" || answered >= asking {
@@ -67,6 +68,7 @@ func (t *Together) List(
 	} else {
 		t.note(ctx, name, 0, nil)
 	}
+	return nil
 }
 
 func (t *Together) page(

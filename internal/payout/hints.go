@@ -7,6 +7,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -31,10 +32,10 @@ func (s *Service) Hint(acquirer, endToEndID, name string) bool {
 
 // FollowHints looks up the notifications that are due.
 func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
-	return s.hints.FollowTogether(ctx, func(ctx context.Context, some []hint) (func(context.Context, hint) error, func(hint) bool) {
-		shown := s.list(ctx, some)
+	return s.hints.FollowTogether(ctx, func(ctx context.Context, some []hint) (inquiry.Answers[hint], error) {
+		shown, err := s.list(ctx, some)
 		follow := func(ctx context.Context, h hint) error { return s.followHint(ctx, h, shown[h.name]) }
-		return follow, func(h hint) bool { return shown[h.name] != nil }
+		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown[h.name] != nil }}, err
 	})
 }
 
@@ -46,7 +47,7 @@ type sent struct {
 
 // list returns payouts that hints of one acquirer speak of, as its list shows them, by their names: those that were sent
 // from here lately and are settled.
-func (s *Service) list(ctx context.Context, some []hint) map[string]*acquirer.Payout {
+func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acquirer.Payout, err error) {
 	var from, to time.Time
 	wanted := map[string]bool{}
 	for _, h := range some {
@@ -63,15 +64,15 @@ func (s *Service) list(ctx context.Context, some []hint) map[string]*acquirer.Pa
 		wanted[h.name] = true
 	}
 	if len(wanted) == 0 {
-		return nil
+		return nil, nil
 	}
 	name := some[0].acquirer
 	at, ok := s.Router.Payer(name)
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	shown := map[string]*acquirer.Payout{}
-	s.together.List(ctx, name, from, to, len(wanted), func(ctx context.Context, w acquirer.Window) (answered int, next string, err error) {
+	shown = map[string]*acquirer.Payout{}
+	err = s.together.List(ctx, name, from, to, len(wanted), func(ctx context.Context, w acquirer.Window) (answered int, next string, err error) {
 		page, err := at.ListPayouts(ctx, w)
 		for i := range page.Payouts {
 			p := &page.Payouts[i]
@@ -82,7 +83,7 @@ func (s *Service) list(ctx context.Context, some []hint) map[string]*acquirer.Pa
 		}
 		return answered, page.Next, err
 	})
-	return shown
+	return shown, err
 }
 
 // followHint asks the acquirer about what it is said to have sent, unless that is shown already.

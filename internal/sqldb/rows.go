@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,10 +30,10 @@ type joiner struct {
 
 // shape is what is known of a text.
 type shape struct {
-	table string   // that it changes; "" when that cannot be told
-	names []string // all words in it, by which it could mean another table
-	keys  []int    // of an UPDATE: which of its arguments say which row, from 0
-	texts []string // for 2, 4, 8... rows; nil where there is none
+	table string          // that it changes; "" when that cannot be told
+	words map[string]bool // all that are in it, by which it could mean another table
+	keys  []int           // of an UPDATE: which of its arguments say which row, from 0
+	texts []string        // for 2, 4, 8... rows; nil where there is none
 }
 
 // slot is a place in the list of a convoy.
@@ -83,16 +82,27 @@ func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, er
 
 // commutes reports whether two statements of a transaction may change places.
 func (s *shape) commutes(o *shape) bool {
-	return s.table != "" && o.table != "" && !slices.Contains(s.names, o.table) && !slices.Contains(o.names, s.table)
+	return s.table != "" && o.table != "" && !s.words[o.table] && !o.words[s.table]
 }
 
 // rowOf names the row that an UPDATE with these arguments changes.
 func (s *shape) rowOf(args []any) string {
-	var b strings.Builder
-	for _, k := range s.keys {
-		fmt.Fprint(&b, args[k], "\x00")
+	if s.keys == nil {
+		return ""
 	}
-	return b.String()
+	b := make([]byte, 0, 128)
+	for _, k := range s.keys {
+		switch v := args[k].(type) {
+		case int64:
+			b = strconv.AppendInt(b, v, 10)
+		case string:
+			b = append(b, v...)
+		default:
+			b = fmt.Append(b, v)
+		}
+		b = append(b, 0)
+	}
+	return string(b)
 }
 
 // write appends the statements of a slot: as few as there are texts for.
@@ -100,7 +110,7 @@ func (s *slot) write(list []statement) []statement {
 	rest := s.members
 	for i, size := len(s.texts)-1, rowsMax; i >= 0; i, size = i-1, size/2 {
 		for ; len(rest) >= size; rest = rest[size:] {
-			one := statement{sql: s.texts[i]}
+			one := statement{sql: s.texts[i], args: make([]any, 0, size*len(rest[0].args))}
 			for _, m := range rest[:size] {
 				one.args = append(one.args, m.args...)
 			}
@@ -127,7 +137,7 @@ func (j *joiner) shapeOf(one statement, describe func(sql string) ([]uint32, err
 		}
 	}
 	if one.otherwise != nil && s.texts != nil && s.keys == nil {
-		return &shape{table: s.table, names: s.names} // a row that must be changed is none that is inserted
+		return &shape{table: s.table, words: s.words} // a row that must be changed is none that is inserted
 	}
 	return s
 }
@@ -150,7 +160,10 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 	if found == nil {
 		return s, nil
 	}
-	s.table, s.names = found[1], word.FindAllString(text, -1)
+	s.table, s.words = found[1], map[string]bool{}
+	for _, w := range word.FindAllString(text, -1) {
+		s.words[w] = true
+	}
 	if s.texts = severalRows(text); s.texts != nil {
 		return s, nil
 	}
