@@ -130,6 +130,7 @@ func (s RefundStatus) String() string {
 type Window struct {
 	From, To time.Time // both included
 	Cursor   string    // as the page before told; "" means the first page
+	Exact    bool      // to the millisecond, which not every acquirer accepts; otherwise whole seconds
 }
 
 // Page is a part of a list of payments.

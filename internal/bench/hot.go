@@ -88,7 +88,7 @@ func (r *run) settle(ctx context.Context, e engine) error {
 	}
 	r.say("paying %d charges of one account on %s", len(txids), e.name)
 	var at atomic.Int64
-	started := r.clock.Real()
+	work, started := s.work(), r.clock.Real()
 	_, err = r.hammer(ctx, settleTimeMax, &traffic{
 		address: s.bankAt, connections: payConnections, want: "HTTP/1.1 200",
 		next: func(scrap []byte) []byte {
@@ -111,6 +111,7 @@ func (r *run) settle(ctx context.Context, e engine) error {
 		return err
 	}
 	row := e.rate("hot", "charges of one account settled by callbacks", float64(len(txids))/r.clock.RealSince(started).Seconds())
+	row.CPU = work.until(s.work(), int64(len(txids)))
 	row.against([]bracket{{"creations", created.rate, created.rate}}, "creations", settleRatioMin)
 	r.add(row)
 	return s.audit(ctx)

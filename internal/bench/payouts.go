@@ -34,18 +34,27 @@ func (r *run) payouts(ctx context.Context, e engine) error {
 		return err
 	}
 	var sent flow
+	var parts []Part
 	around, err := r.between(ctx, []string{tpcb}, func() (err error) {
+		// From quiet to quiet, so that each is paid for to its end.
+		if err := poll(ctx, payoutsEndMax, func() bool { return s.nothingInTransit(ctx) }, "the first payouts have not all ended"); err != nil {
+			return err
+		}
 		r.say("POST /v1/payouts on %s", e.name)
+		work := s.work()
 		if sent, err = r.hammer(ctx, r.Length, &send); err != nil {
 			return err
 		}
 		r.say("waiting for %d payouts on %s to end", sent.answers, e.name)
-		return poll(ctx, payoutsEndMax, func() bool { return s.nothingInTransit(ctx) }, "payouts have not all ended")
+		err = poll(ctx, payoutsEndMax, func() bool { return s.nothingInTransit(ctx) }, "payouts have not all ended")
+		parts = work.until(s.work(), sent.answers)
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	row := e.rate("payouts", fmt.Sprintf("payouts sent, %d connections, %d accounts", payers, payers), sent.rate)
+	row.CPU = parts
 	if e.isPostgres {
 		row.against(around, tpcb, payoutsRatioMin)
 	} else {

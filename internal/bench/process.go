@@ -20,7 +20,8 @@ import (
 const (
 	serveStartMax = 20 * time.Second
 	megabyte      = 1 << 20
-	ticksPerCPU   = 100 // a second, in which Linux counts
+	ticksPerCPU   = 100                   // a second, in which Linux counts
+	pollEvery     = 20 * time.Millisecond // what is asked while something is measured takes from it
 )
 
 // start starts a ponte process on a free port and waits until it answers. What it says is told when it fails.
@@ -81,7 +82,7 @@ func poll(ctx context.Context, limit time.Duration, done func() bool, complaint 
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for !done() {
-		if c.Wait(waiting, 5*time.Millisecond) != nil {
+		if c.Wait(waiting, pollEvery) != nil {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

@@ -12,7 +12,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
@@ -51,7 +53,8 @@ type Handler struct {
 
 // Receivers are who notifications are passed on to. Each notes one and reports whether it had room.
 type Receivers struct {
-	Charge func(acquirer, endToEndID, txid string) bool // of money that came in, or was given back
+	// Charge is told of money that came in, or was given back, and when that is said to have been; zero when it is not said.
+	Charge func(acquirer, endToEndID, txid string, at time.Time) bool
 	Payout func(acquirer, endToEndID, name string) bool // of money that was sent, or came back
 }
 
@@ -138,7 +141,7 @@ func (h *Handler) pass(name string, n *notice) string {
 	case !known:
 		return "unreadable"
 	default:
-		ok = h.to.Charge(name, n.EndToEndID, n.TxID)
+		ok = h.to.Charge(name, n.EndToEndID, n.TxID, n.at())
 		if n.TxID == "" && n.hasReturns() {
 			ok = h.to.Payout(name, n.EndToEndID, "") && ok
 		}
@@ -174,6 +177,7 @@ const typePayout = `"SOLICITACAO"`
 type notice struct {
 	EndToEndID string          `json:"endToEndId"`
 	TxID       string          `json:"txid"`
+	At         json.RawMessage `json:"horario"`
 	Type       json.RawMessage `json:"tipo"`
 	Returns    json.RawMessage `json:"devolucoes"`
 	Extras     json.RawMessage `json:"gnExtras"`
@@ -188,6 +192,16 @@ func (n *notice) payout() string {
 		return ""
 	}
 	return extras.Name
+}
+
+// at returns when it is said to have happened; zero when it is not said.
+func (n *notice) at() time.Time {
+	text, _ := strconv.Unquote(string(n.At)) // what is no text is no moment either
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
 }
 
 // hasReturns reports whether it tells of money that went back.

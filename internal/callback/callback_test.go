@@ -42,7 +42,15 @@ func take(method, path, body string, room int) taken {
 		}
 	}
 	h := callback.New([]callback.Sender{{Name: "alpha", Secret: secret}, {Name: "beta", Secret: "another"}},
-		callback.Receivers{Charge: hint(""), Payout: hint("payout ")}, func(acquirer, what string) { got.counts = append(got.counts, acquirer+" "+what) })
+		callback.Receivers{
+			Charge: func(acquirer, endToEndID, txid string, at time.Time) bool {
+				if !at.IsZero() {
+					txid += " at " + at.Format(time.RFC3339Nano)
+				}
+				return hint("")(acquirer, endToEndID, txid)
+			},
+			Payout: hint("payout "),
+		}, func(acquirer, what string) { got.counts = append(got.counts, acquirer+" "+what) })
 	rec := httptest.NewRecorder()
 	newFrame().Wrap(h).ServeHTTP(rec, httptest.NewRequest(method, path, strings.NewReader(body)))
 	got.status, got.allow = rec.Code, rec.Header().Get("Allow")
@@ -146,6 +154,9 @@ func TestReceivers(t *testing.T) {
 	t.Parallel()
 	const name = "101m7evk3wff4hvp94t5j2x2jsjkx0v7g2q"
 	for body, want := range map[string]string{
+		`{"endToEndId":"E1","txid":"t","horario":"2026-11-15T09:01:02.345-03:00"}`:            "alpha E1 t at 2026-11-15T12:01:02.345Z",
+		`{"endToEndId":"E1","txid":"t","horario":"yesterday"}`:                                "alpha E1 t",
+		`{"endToEndId":"E1","txid":"t","horario":{"liquidacao":"2026-11-15T09:01:02Z"}}`:      "alpha E1 t",
 		`{"endToEndId":"E1","txid":"t"}`:                                                      "alpha E1 t",
 		`{"endToEndId":"E1","txid":"t","devolucoes":[{"id":"1"}]}`:                            "alpha E1 t",
 		`{"endToEndId":"E1","tipo":"SOLICITACAO","gnExtras":{"idEnvio":"` + name + `"}}`:      "payout alpha E1 " + name,
@@ -184,7 +195,7 @@ func TestCertificate(t *testing.T) {
 	own, stranger, site := testkit.NewCertificate(t, t.TempDir(), until), testkit.NewCertificate(t, t.TempDir(), until), testkit.NewCertificate(t, t.TempDir(), until)
 	var counts []string
 	h := callback.New([]callback.Sender{{Name: "alpha", Secret: secret, Roots: own.Pool}, {Name: "beta", Secret: secret}},
-		callback.Receivers{Charge: func(string, string, string) bool { return true }},
+		callback.Receivers{Charge: func(string, string, string, time.Time) bool { return true }},
 		func(acquirer, what string) { counts = append(counts, acquirer+" "+what) })
 	server := httptest.NewUnstartedServer(newFrame().Wrap(h))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair(t, site)}, ClientAuth: tls.RequestClientCert}

@@ -59,7 +59,7 @@ func TestLostAnswers(t *testing.T) {
 				return err == nil
 			})
 			hear := func(e2e string) func() bool {
-				n.Hint(c.Acquirer, e2e, c.TxID)
+				n.Hint(c.Acquirer, e2e, c.TxID, unsaid)
 				return func() bool {
 					did, err := n.FollowHints(ctx)
 					w.clock.Raise(w.clock.Offset() + 5*time.Second)

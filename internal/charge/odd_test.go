@@ -159,7 +159,7 @@ func TestHintsAreGivenUp(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, n *node) {
 		c := n.create(n.account(), 1000)
-		n.Hint(c.Acquirer, n.pay(c.TxID, 1000), c.TxID)
+		n.Hint(c.Acquirer, n.pay(c.TxID, 1000), c.TxID, unsaid)
 		n.fault("alpha", "*", "http_500", 0)
 		for range 20 {
 			n.step(n.FollowHints)
@@ -257,7 +257,7 @@ func TestVerdictWithoutTxID(t *testing.T) {
 		var got []charge.Verdict
 		n.Heard = func(_ string, v charge.Verdict) { got = append(got, v) }
 		c := n.create(n.account(), 1000)
-		n.Hint("alpha", n.pay(c.TxID, 1000), "")
+		n.Hint("alpha", n.pay(c.TxID, 1000), "", unsaid)
 		n.step(n.FollowHints)
 		if n.stored(c).Status != charge.Paid || len(got) != 1 || got[0] != charge.Settled {
 			t.Errorf("%s, counted as %v", n.stored(c).Status, got)

@@ -63,11 +63,11 @@ func randomLives(t *testing.T, db *sqldb.DB, random *rand.Rand) {
 			amount := c.Amount + money.BRL(random.IntN(3)-1)*money.BRL(1+random.IntN(100))
 			payments = append(payments, &payment{c, n.payAt(c.Acquirer, c.TxID, amount), amount, amount})
 			if random.IntN(2) == 0 {
-				n.Hint(c.Acquirer, payments[len(payments)-1].e2e, c.TxID)
+				n.Hint(c.Acquirer, payments[len(payments)-1].e2e, c.TxID, unsaid)
 			}
 		case roll < 8 && len(payments) > 0: // again, or late
 			p := payments[random.IntN(len(payments))]
-			n.Hint(p.charge.Acquirer, p.e2e, p.charge.TxID)
+			n.Hint(p.charge.Acquirer, p.e2e, p.charge.TxID, unsaid)
 		case roll < 10 && len(payments) > 0:
 			if p := payments[random.IntN(len(payments))]; p.left > 0 {
 				amount := min(p.left, p.left/2+money.BRL(random.IntN(int(p.left))+1))

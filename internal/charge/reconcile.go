@@ -33,7 +33,7 @@ func (s *Service) reader(at acquirer.Acquirer) func(context.Context, acquirer.Wi
 
 // readPage settles what a page lists. What fails keeps nothing else from being settled.
 func (s *Service) readPage(ctx context.Context, at acquirer.Acquirer, w acquirer.Window) (inquiry.Read, error) {
-	page, err := s.list(ctx, at, w)
+	page, err := s.page(ctx, at, w)
 	if err != nil {
 		return inquiry.Read{}, err
 	}
@@ -53,7 +53,7 @@ func (s *Service) readPage(ctx context.Context, at acquirer.Acquirer, w acquirer
 	return inquiry.Read{Next: page.Next, Unfollowed: failed}, nil
 }
 
-func (s *Service) list(ctx context.Context, at acquirer.Acquirer, w acquirer.Window) (acquirer.Page, error) {
+func (s *Service) page(ctx context.Context, at acquirer.Acquirer, w acquirer.Window) (acquirer.Page, error) {
 	ctx, cancel := context.WithTimeout(ctx, acquirer.TryTimeMax)
 	defer cancel()
 	return at.ListPayments(ctx, w)

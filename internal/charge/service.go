@@ -46,10 +46,12 @@ type Services struct {
 // Service creates charges and follows them.
 type Service struct {
 	Services
-	looks   inquiry.Looks        // questions to acquirers
-	stuck   inquiry.Stuck        // payments that cannot be followed
-	settled inquiry.Memory       // payments that need no second look
-	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
+	looks    inquiry.Looks        // questions to acquirers
+	stuck    inquiry.Stuck        // payments that cannot be followed
+	settled  inquiry.Memory       // payments that need no second look
+	hints    *inquiry.Hints[hint] // notifications that wait to be looked up
+	recent   inquiry.Recent[made] // charges that were just made here
+	together *inquiry.Together    // many questions at once
 
 	mu   sync.Mutex
 	kept map[id.Account]kept // settings read lately
@@ -60,7 +62,9 @@ func New(s Services) *Service {
 	if s.Heard == nil {
 		s.Heard = func(string, Verdict) {}
 	}
-	return &Service{Services: s, hints: inquiry.NewHints[hint](s.Clock, s.Log)}
+	return &Service{
+		Services: s, hints: inquiry.NewHints[hint](s.Clock, s.Log), together: &inquiry.Together{Clock: s.Clock, Log: s.Log},
+	}
 }
 
 // Request asks for a charge.
@@ -125,25 +129,28 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	// The acquirer's name for it is made before the call, its own identifier inside the transaction: identifiers order
 	// lists, and one that waited for an acquirer would appear behind what a reader has already passed.
 	txid := id.Token(s.IDs.New(), r.Account.ID)
-	made, err := s.Router.CreateCharge(ctx, acquirer.NewCharge{
+	at, err := s.Router.CreateCharge(ctx, acquirer.NewCharge{
 		TxID: txid, Amount: r.Amount, ExpiresIn: r.ExpiresIn, Description: r.Description,
 		PayerName: r.PayerName, PayerDocument: r.PayerDocument,
 	})
 	if err != nil {
 		return Charge{}, err
 	}
-	routing, err := describe(made.Attempts)
+	routing, err := describe(at.Attempts)
 	if err != nil {
 		return Charge{}, err
 	}
 	c := Charge{
 		Account: r.Account.ID, TxID: txid, ExternalID: r.ExternalID, Status: Pending, Amount: r.Amount,
 		Description: r.Description, PayerName: r.PayerName, PayerDocument: r.PayerDocument, PostbackURL: r.PostbackURL,
-		Origin: cmp.Or(r.Origin, account.OriginAPI), Acquirer: made.Acquirer, Routing: routing, CopyPaste: made.Charge.CopyPaste, key: r.Key, hash: r.Hash,
+		Origin: cmp.Or(r.Origin, account.OriginAPI), Acquirer: at.Acquirer, Routing: routing, CopyPaste: at.Charge.CopyPaste, key: r.Key, hash: r.Hash,
 	}
 	kept, err := s.store(ctx, c, r.ExpiresIn, claim)
-	if err != nil && !errors.Is(err, sqldb.ErrCommitUnknown) {
-		s.Router.Abandon(made.Acquirer, txid) // nobody was shown it
+	switch {
+	case err == nil:
+		s.recent.Add(txid, made{kept, at.Charge.Key})
+	case !errors.Is(err, sqldb.ErrCommitUnknown):
+		s.Router.Abandon(at.Acquirer, txid) // nobody was shown it
 	}
 	return kept, err
 }

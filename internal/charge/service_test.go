@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,7 +174,7 @@ func TestPaidByManyAtOnce(t *testing.T) {
 			var all sync.WaitGroup
 			for _, n := range nodes {
 				for _, e2e := range []string{first, second, first} {
-					n.Hint(c.Acquirer, e2e, c.TxID)
+					n.Hint(c.Acquirer, e2e, c.TxID, unsaid)
 				}
 				all.Go(func() { _, _ = n.FollowHints(t.Context()) })
 				all.Go(func() { _, _ = n.Reconcile(t.Context()) })
@@ -356,6 +357,65 @@ func TestSilentAcquirer(t *testing.T) {
 	})
 }
 
+// asked counts the questions to an acquirer about single charges.
+type asked struct {
+	acquirer.Acquirer
+	count *atomic.Int64
+}
+
+func (a asked) GetCharge(ctx context.Context, txid string) (acquirer.Charge, error) {
+	a.count.Add(1)
+	return a.Acquirer.GetCharge(ctx, txid)
+}
+
+// TestHintsTogether shows that one list answers for many notifications, and that only what it proves is believed: what is
+// not as it was asked for is looked at by itself.
+func TestHintsTogether(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		var count atomic.Int64
+		n := newWorld(t).node(db, func(at acquirer.Acquirer) acquirer.Acquirer { return asked{at, &count} })
+		a := n.account()
+		var charges []charge.Charge
+		for range 20 {
+			charges = append(charges, n.create(a, 1000))
+		}
+		began := n.Clock.Now()
+		hear := func(c charge.Charge, e2e string) {
+			n.Hint("alpha", e2e, c.TxID, n.Clock.Now())
+		}
+		for _, c := range charges[:15] {
+			hear(c, n.pay(c.TxID, 1000))
+		}
+		hear(charges[15], n.pay(charges[15].TxID, 1500)) // more
+		hear(charges[16], n.pay(charges[16].TxID, 500))  // less
+		twice := n.pay(charges[17].TxID, 1000)
+		hear(charges[17], n.pay(charges[17].TxID, 1000))
+		hear(charges[17], twice)
+		hear(charges[18], n.pay(charges[0].TxID, 700))                         // another's
+		hear(charges[19], "E90000099202611150418Ek5ZVqnbW7s")                  // forged
+		n.Hint("alpha", n.pay(charges[14].TxID, 300), charges[14].TxID, began) // the list begins before all of them
+		n.step(n.FollowHints)
+		if got := count.Load(); got < 5 || got > 9 {
+			t.Errorf("%d questions about single charges", got)
+		}
+		for i, c := range charges {
+			want := charge.Paid
+			if i == 16 || i >= 18 {
+				want = charge.Pending
+			}
+			if got := n.stored(c); got.Status != want {
+				t.Errorf("charge %d is %s", i, got.Status)
+			}
+		}
+		n.reconcile()
+		if got, want := n.balance(a.ID).Available, int64(n.books()); got != want {
+			t.Errorf("credited %d, paid %d", got, want)
+		}
+		n.audit()
+	})
+}
+
 // TestHungAcquirer shows that an acquirer that takes connections and says nothing keeps nobody waiting beyond one try.
 func TestHungAcquirer(t *testing.T) {
 	t.Parallel()
@@ -370,9 +430,9 @@ func TestHungAcquirer(t *testing.T) {
 	n.mend()
 	n.fault("alpha", "*", "slow", time.Minute)
 	for _, c := range hung {
-		n.Hint("alpha", n.pay(c.TxID, 1000), c.TxID)
+		n.Hint("alpha", n.pay(c.TxID, 1000), c.TxID, n.Clock.Now())
 	}
-	n.Hint("beta", n.pay(fast.TxID, 1000), fast.TxID)
+	n.Hint("beta", n.pay(fast.TxID, 1000), fast.TxID, unsaid)
 	const margin = 3 * time.Second
 	began := time.Now()
 	var both sync.WaitGroup
@@ -457,15 +517,15 @@ func TestForgedAndForeignHints(t *testing.T) {
 			{"gamma", e2e, paid.TxID}, {"gamma", e2e, ""},  // by nobody
 			{"beta", e2e, ""}, {"beta", e2e, strings.ToUpper(e2e)}, // of another acquirer
 		} {
-			n.Hint(h[0], h[1], h[2])
+			n.Hint(h[0], h[1], h[2], unsaid)
 		}
 		n.step(n.FollowHints)
 		if b := n.balance(a.ID); b.Available != 0 || len(n.events(a.ID)) != 2 {
 			t.Errorf("%+v credited by forgery, events %v", b, n.events(a.ID))
 		}
 		// Without a txid, or with one in capitals, a true one is followed.
-		n.Hint("alpha", e2e, "")
-		n.Hint("alpha", n.pay(c.TxID, 1000), strings.ToUpper(c.TxID))
+		n.Hint("alpha", e2e, "", unsaid)
+		n.Hint("alpha", n.pay(c.TxID, 1000), strings.ToUpper(c.TxID), unsaid)
 		n.step(n.FollowHints)
 		if b := n.balance(a.ID); b.Available != 2000 {
 			t.Errorf("%+v", b)

@@ -111,7 +111,7 @@ func (r *randomLives) deed(t *testing.T) {
 		e2e := r.pay(c.TxID, amount)
 		r.payments = append(r.payments, payment{c, e2e, amount})
 		if r.random.IntN(2) == 0 {
-			n.charges.Hint(c.Acquirer, e2e, c.TxID)
+			n.charges.Hint(c.Acquirer, e2e, c.TxID, unsaid)
 		}
 	case dice < 34 && len(r.payments) > 0:
 		p := r.payments[r.random.IntN(len(r.payments))]
@@ -134,7 +134,7 @@ func (r *randomLives) deed(t *testing.T) {
 	case dice < 50 && len(r.payments) > 0:
 		p := r.payments[r.random.IntN(len(r.payments))]
 		r.try("/sim/pix/refund", fmt.Sprintf(`{"end_to_end_id": %q, "amount": %q}`, p.e2e, 1+money.BRL(r.random.IntN(int(p.amount)))))
-		n.charges.Hint(p.charge.Acquirer, p.e2e, p.charge.TxID)
+		n.charges.Hint(p.charge.Acquirer, p.e2e, p.charge.TxID, unsaid)
 	case dice < 56:
 		owner := r.owners[r.random.IntN(len(r.owners))]
 		list, _, err := n.List(ctx, owner.ID, infraction.Page{Status: infraction.Open, Limit: 5})

@@ -208,7 +208,7 @@ func TestNodesAtOnce(t *testing.T) {
 			var running sync.WaitGroup
 			for _, m := range nodes {
 				for _, e2e := range payments {
-					m.charges.Hint(c.Acquirer, e2e, c.TxID)
+					m.charges.Hint(c.Acquirer, e2e, c.TxID, unsaid)
 				}
 				for _, f := range []func(context.Context) (bool, error){m.Reconcile, m.charges.FollowHints, m.charges.Reconcile, m.charges.Release} {
 					running.Go(func() {

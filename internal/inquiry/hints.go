@@ -103,38 +103,91 @@ func (l *Hints[H]) take() [][]notice[H] {
 // acquirer that does not answer is asked no further in this step, and one that is slow not for long, so that neither keeps
 // the others waiting.
 func (l *Hints[H]) Follow(ctx context.Context, follow func(context.Context, H) error) (did bool, err error) {
+	return l.FollowTogether(ctx, func(context.Context, []H) (Answers[H], error) {
+		return Answers[H]{Follow: follow, IsKnown: func(H) bool { return false }}, nil
+	})
+}
+
+// Answers are what is known of some hints of one acquirer.
+type Answers[H Hint] struct {
+	Follow  func(context.Context, H) error // follows a hint
+	IsKnown func(H) bool                   // whether that takes no question any more
+}
+
+// FollowTogether is Follow for who can ask about many hints of an acquirer at once. ask does that; it fails when the acquirer
+// does not answer.
+func (l *Hints[H]) FollowTogether(ctx context.Context, ask func(ctx context.Context, some []H) (Answers[H], error)) (did bool, err error) {
 	shares := l.take()
-	err = Each(shares, func(share *[]notice[H]) error { return l.followShare(ctx, *share, follow) })
+	err = Each(shares, func(share *[]notice[H]) error {
+		s := following[H]{Hints: l, began: l.clock.Real()}
+		var failed error
+		for some := range slices.Chunk(*share, togetherMax) {
+			failed = cmp.Or(failed, s.run(ctx, some, ask))
+		}
+		return failed
+	})
 	return len(shares) > 0 && err == nil, err
 }
 
-func (l *Hints[H]) followShare(ctx context.Context, share []notice[H], follow func(context.Context, H) error) error {
-	var silent Silence
-	began := l.clock.Real()
-	return Each(share, func(n *notice[H]) error {
-		from := n.hint.From()
-		switch {
-		case silent.Has(from):
-			l.putBack(ctx, n, 0)
-			return nil
-		case l.clock.RealSince(began) > shareTimeMax:
-			l.await(n.hint, n.patience) // in the next step
-			return nil
+// following is one acquirer's share of a step.
+type following[H Hint] struct {
+	*Hints[H]
+	silent Silence
+	began  time.Time // real time
+}
+
+func (s *following[H]) isOver() bool { return s.clock.RealSince(s.began) > shareTimeMax }
+
+func (s *following[H]) run(ctx context.Context, some []notice[H], ask func(context.Context, []H) (Answers[H], error)) error {
+	hints := make([]H, len(some))
+	for i := range some {
+		hints[i] = some[i].hint
+	}
+	if s.isOver() || s.silent.Has(hints[0].From()) {
+		hints = nil // nothing is asked any more
+	}
+	answers, err := ask(ctx, hints)
+	s.note(ctx, some[0].hint.From(), err)
+	known, unknown := make([]notice[H], 0, len(some)), make([]notice[H], 0, len(some))
+	for _, n := range some {
+		if answers.IsKnown(n.hint) {
+			known = append(known, n)
+		} else {
+			unknown = append(unknown, n)
 		}
-		err := follow(ctx, n.hint)
-		if err == nil {
-			return nil
-		}
-		l.putBack(ctx, n, 1)
-		if !IsAcquirers(err) {
-			return err
-		}
-		// Not a failure of the step: the others must not wait for it to be repeated.
-		if silent.Note(from, err) {
-			l.log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked", slog.String("acquirer", from), slog.String("error", err.Error()))
-		}
+	}
+	one := func(n *notice[H]) error { return s.follow(ctx, n, answers.Follow) }
+	err = each(known, writersMax, one)
+	return cmp.Or(err, Each(unknown, one))
+}
+
+// note notes how an acquirer failed, if it did.
+func (s *following[H]) note(ctx context.Context, from string, err error) {
+	if s.silent.Note(from, err) {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked", slog.String("acquirer", from), slog.String("error", err.Error()))
+	}
+}
+
+func (s *following[H]) follow(ctx context.Context, n *notice[H], follow func(context.Context, H) error) error {
+	from := n.hint.From()
+	switch {
+	case s.silent.Has(from):
+		s.putBack(ctx, n, 0)
 		return nil
-	})
+	case s.isOver():
+		s.await(n.hint, n.patience) // in the next step
+		return nil
+	}
+	err := follow(ctx, n.hint)
+	if err == nil {
+		return nil
+	}
+	s.putBack(ctx, n, 1)
+	if !IsAcquirers(err) {
+		return err
+	}
+	s.note(ctx, from, err) // not a failure of the step: the others must not wait for it to be repeated
+	return nil
 }
 
 // putBack makes a hint wait after so many more failures.

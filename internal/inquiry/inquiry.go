@@ -24,10 +24,12 @@ const workersMax = 16
 
 // Each calls f for every item, several at once, and returns one of the failures. A panic in f is one: it must not end the
 // process because of what an acquirer answered.
-func Each[T any](items []T, f func(*T) error) error {
+func Each[T any](items []T, f func(*T) error) error { return each(items, workersMax, f) }
+
+func each[T any](items []T, workers int, f func(*T) error) error {
 	var mu sync.Mutex
 	var failed error
-	crowd.Each(len(items), workersMax, func(i int) {
+	crowd.Each(len(items), workers, func(i int) {
 		if err := guarded(func() error { return f(&items[i]) }); err != nil {
 			mu.Lock()
 			defer mu.Unlock()

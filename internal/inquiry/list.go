@@ -18,6 +18,7 @@ import (
 var Passes = []time.Duration{0, 10 * time.Minute, 24 * time.Hour, 90 * 24 * time.Hour}
 
 const (
+	readLag     = 3 * time.Second             // of business time in which we are told of what happens, and need not look
 	readEvery   = 20 * time.Second            // of business time; Passes over old things are read less often
 	readShare   = 20                          // of a pass's age that may go by between two reads
 	readOverlap = 30 * time.Second            // that is read again, because clocks differ and lists may be late
@@ -78,7 +79,7 @@ func (l Lists) Step(ctx context.Context, list List) (more bool, err error) {
 	if list.Age > 0 {
 		name = fmt.Sprintf("%s, %s later", name, list.Age)
 	}
-	until := l.Clock.Now().Add(-list.Age)
+	until := l.Clock.Now().Add(-max(list.Age, readLag))
 	read, err := l.readUntil(ctx, name, list.Past)
 	if err != nil || until.Sub(read) < max(readEvery, list.Age/readShare) {
 		return false, err

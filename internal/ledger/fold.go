@@ -15,12 +15,13 @@ import (
 )
 
 const (
-	foldCreditsMax = 500         // credits that may wait before they are folded
-	foldAgeMax     = time.Second // real time that a credit may wait
-	foldSlice      = 1000        // deltas folded in one transaction
-	orphansEvery   = time.Minute // real time between looks for what dead nodes left
-	orphansMax     = 1000        // balances found in one look
-	placesMax      = 100_000     // balances this node remembers; what it forgets is found as orphans
+	foldCreditsMax = 500              // credits that may wait before they are folded
+	foldAgeMax     = time.Second      // real time that a credit may wait where debits need it folded
+	foldCalmMax    = 10 * time.Second // and in the other books, which nearly all take from what they know to be there
+	foldSlice      = 1000             // deltas folded in one transaction
+	orphansEvery   = time.Minute      // real time between looks for what dead nodes left
+	orphansMax     = 1000             // balances found in one look
+	placesMax      = 100_000          // balances this node remembers; what it forgets is found as orphans
 )
 
 // foldFunc locks a balance, folds all its deltas and returns what it then holds, unwritten, with the highest identifier
@@ -53,7 +54,7 @@ func lock(ctx context.Context, tx *sqldb.Tx, at place) (waiting, error) {
 }
 
 // errOverflow is the end of what a balance can hold, some 92 thousand million million reais.
-var errOverflow = errors.New("ledger: the balance is larger than can be kept")
+var errOverflow = errors.New("ledger: the balance is larger than can be kept, or there is none")
 
 // with adds deltas to a balance.
 func (w waiting) with(deltas []waiting) (units int64, last id.ID, err error) {
@@ -83,6 +84,16 @@ type folder struct {
 type backlog struct {
 	credits int
 	since   time.Time // real time of the first of them
+	unsure  bool      // there may be any number of others
+}
+
+// isReady reports whether a balance is to be folded now.
+func (b *backlog) isReady(at place, c *clock.Clock) bool {
+	limit := foldCalmMax
+	if at.book == Available || b.unsure {
+		limit = foldAgeMax
+	}
+	return b.credits >= foldCreditsMax || c.RealSince(b.since) >= limit
 }
 
 func newFolder(c *clock.Clock) *folder {
@@ -90,12 +101,15 @@ func newFolder(c *clock.Clock) *folder {
 }
 
 // credited notes that a delta was written.
-func (f *folder) credited(at place) { f.note(at, 1) }
+func (f *folder) credited(at place) { f.note(at, 1, false) }
 
 // due notes that a balance should be folded now.
-func (f *folder) due(at place) { f.note(at, foldCreditsMax) }
+func (f *folder) due(at place) { f.note(at, foldCreditsMax, true) }
 
-func (f *folder) note(at place, credits int) {
+// found notes a balance of which it is not known what waits there.
+func (f *folder) found(at place) { f.note(at, 1, true) }
+
+func (f *folder) note(at place, credits int, unsure bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := f.places[at]
@@ -107,20 +121,27 @@ func (f *folder) note(at place, credits int) {
 		f.places[at] = b
 	}
 	b.credits += credits
+	b.unsure = b.unsure || unsure
+}
+
+// waits is a balance whose credits have waited long enough.
+type waits struct {
+	at     place
+	isMany bool // so that they may be more than a slice
 }
 
 // ready takes the balances whose credits have waited long enough.
-func (f *folder) ready() []place {
+func (f *folder) ready() []waits {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var out []place
+	var out []waits
 	for at, b := range f.places {
-		if b.credits >= foldCreditsMax || f.clock.RealSince(b.since) >= foldAgeMax {
-			out = append(out, at)
+		if b.isReady(at, f.clock) {
+			out = append(out, waits{at, b.unsure || b.credits >= foldSlice})
 			delete(f.places, at)
 		}
 	}
-	slices.SortFunc(out, place.compare)
+	slices.SortFunc(out, func(a, b waits) int { return a.at.compare(b.at) })
 	return out
 }
 
@@ -142,45 +163,44 @@ func (l *Ledger) Step(ctx context.Context) (did bool, err error) {
 	}
 	ready := l.folder.ready()
 	var failed error
-	for _, at := range ready { // one that cannot be folded keeps nobody else from it
-		if err := l.foldPlace(ctx, at); err != nil {
+	for _, w := range ready { // one that cannot be folded keeps nobody else from it
+		if err := l.foldPlace(ctx, w); err != nil {
 			failed = errors.Join(failed, err)
-			l.folder.credited(at)
+			l.folder.found(w.at)
 		}
 	}
 	return len(ready) > 0 && failed == nil, failed
 }
 
 // foldPlace folds all deltas of a balance, a slice at a time so that no debit waits long for its lock.
-func (l *Ledger) foldPlace(ctx context.Context, at place) error {
+func (l *Ledger) foldPlace(ctx context.Context, w waits) error {
+	account, currency, book := int64(w.at.account), string(w.at.currency), string(w.at.book)
 	for {
-		var folded int
+		end := id.Max
+		if w.isMany {
+			found, err := sqldb.One(ctx, l.db, sqldb.Scalar[id.ID], selectSliceEnd, account, currency, book, foldSlice-1)
+			switch {
+			case err == nil:
+				end = found
+			case !errors.Is(err, sqldb.ErrNoRows):
+				return err
+			}
+		}
 		err := l.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-			held, err := lock(ctx, tx, at)
-			if err != nil {
-				return err
-			}
-			account, currency, book := int64(at.account), string(at.currency), string(at.book)
-			end, err := sqldb.One(ctx, tx, sqldb.Scalar[id.ID], selectSliceEnd, account, currency, book, foldSlice-1)
-			if errors.Is(err, sqldb.ErrNoRows) {
-				end, err = id.Max, nil
-			}
-			if err != nil {
-				return err
-			}
+			// Nothing is asked before the deltas are: the lock travels with their deletion, which still is a statement of its own.
+			tx.Queue(ctx, lockBalance, account, currency, book)
 			deltas, err := sqldb.All(ctx, tx, scanWaiting, foldDeltasUpTo, account, currency, book, end)
-			folded = len(deltas)
-			if err != nil || folded == 0 {
+			if err != nil || len(deltas) == 0 {
 				return err
 			}
-			units, last, err := held.with(deltas)
+			units, last, err := waiting{id: id.First(epoch)}.with(deltas)
 			if err != nil {
 				return err
 			}
-			tx.Queue(ctx, setBalance, units, last, account, currency, book)
+			tx.Guard(ctx, errOverflow, addBalance, units, last, account, currency, book, math.MaxInt64-units)
 			return nil
 		})
-		if err != nil || folded < foldSlice {
+		if err != nil || end == id.Max {
 			return err
 		}
 	}
@@ -207,7 +227,7 @@ func (l *Ledger) findOrphans(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f.credited(next)
+		f.found(next)
 		at = next
 	}
 	return nil

@@ -223,7 +223,15 @@ func TestFolderForgetsNothingThatFailed(t *testing.T) {
 	now := time.Now()
 	c := clock.New(func() time.Time { return now })
 	l := New(db, id.NewGenerator(c.Now, rand.Reader), c)
-	l.folder.credited(place{1, money.CurrencyBRL, Available}) // no such account: folding it fails
+	at := place{1, money.CurrencyBRL, Available} // no such account: folding it fails
+	err := db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Queue(ctx, insertDelta, int64(at.account), string(at.currency), string(at.book), id.Max, 5)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.folder.credited(at)
 	now = now.Add(2 * foldAgeMax)
 	if l.Lag() < foldAgeMax {
 		t.Errorf("lag %v", l.Lag())

@@ -273,6 +273,7 @@ type change struct {
 	overdraw bool      // every debit in it may go below zero
 	last     *Transfer // the last that touches it
 	folded   int64     // what is in the balance, once it is locked and folded
+	foldedTo id.ID     // the latest credit in that
 }
 
 // net adds up what transfers do to each balance, in the order in which balances are locked: by account, currency and
@@ -315,12 +316,11 @@ func (tx *Tx) lockAll(ctx context.Context, changes []*change) (floor id.ID, err 
 		if c.units >= 0 {
 			continue
 		}
-		var last id.ID
-		if c.folded, last, err = tx.l.fold(ctx, tx.Tx, c.at); err != nil {
+		if c.folded, c.foldedTo, err = tx.l.fold(ctx, tx.Tx, c.at); err != nil {
 			return floor, err
 		}
-		if last.Compare(floor) > 0 {
-			floor = last
+		if c.foldedTo.Compare(floor) > 0 {
+			floor = c.foldedTo
 		}
 		if c.folded+c.units < 0 && !c.overdraw {
 			tx.l.folder.due(c.at) // the fold is rolled back with the rest; the folder does it again
@@ -336,12 +336,12 @@ func (tx *Tx) take(ctx context.Context, c *change, transfers []*Transfer) {
 	account, currency, book := int64(c.at.account), string(c.at.currency), string(c.at.book)
 	if tx.slow {
 		missing := fmt.Errorf("ledger: %s has no book %s %s", c.at.account, c.at.currency, c.at.book)
-		tx.Guard(ctx, missing, setBalance, c.folded+c.units, c.last.ID, account, currency, book)
+		tx.Guard(ctx, missing, setBalance, c.folded+c.units, c.foldedTo, account, currency, book)
 		return
 	}
-	need := -c.units
-	if c.overdraw {
-		need = math.MinInt64
+	need, dated := -c.units, c.last.ID
+	if c.overdraw { // whatever is there
+		need, dated = math.MinInt64, id.Max
 	}
-	tx.Guard(ctx, &foldError{c, transfers}, takeBalance, -c.units, c.last.ID, account, currency, book, need)
+	tx.Guard(ctx, &foldError{c, transfers}, takeBalance, -c.units, dated, account, currency, book, need)
 }

@@ -20,12 +20,17 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 	insertDelta = `INSERT INTO delta (account_id, currency, book, id, amount) VALUES ($1, $2, $3, $4, $5)`
 
-	// A debit without a lock beforehand. The identifiers are compared because another node's clock may be ahead: below
-	// what is folded, the debit would show in a statement before the money it took.
-	takeBalance = `UPDATE balance SET amount = amount - $1, last_id = $2
+	// A debit without a lock beforehand. The identifiers are compared because another node's clock may be ahead: below the
+	// latest credit that is folded, the debit would show in a statement before the money it took. Below another debit it may
+	// stand, so that last_id is left as it is: two debits of one account need not come in the order of their identifiers.
+	takeBalance = `UPDATE balance SET amount = amount - $1
 WHERE account_id = $3 AND currency = $4 AND book = $5 AND amount >= $6 AND last_id < $2`
 
 	setBalance = `UPDATE balance SET amount = $1, last_id = $2 WHERE account_id = $3 AND currency = $4 AND book = $5`
+
+	// What is folded, added to a balance that is locked and has room for it.
+	addBalance = `UPDATE balance SET amount = amount + $1, last_id = CASE WHEN last_id < $2 THEN $2 ELSE last_id END
+WHERE account_id = $3 AND currency = $4 AND book = $5 AND amount <= $6`
 
 	lockBalance = `SELECT amount, last_id FROM balance
 WHERE account_id = $1 AND currency = $2 AND book = $3 FOR NO KEY UPDATE`
@@ -34,7 +39,7 @@ WHERE account_id = $1 AND currency = $2 AND book = $3 FOR NO KEY UPDATE`
 	// lock was waited for.
 	foldDeltas = `DELETE FROM delta WHERE account_id = $1 AND currency = $2 AND book = $3 RETURNING id, amount`
 
-	// Up to the end of a slice, which is looked for first: one statement with a subquery reads the whole table as long as
+	// Up to the end of a slice, which is looked for before: one statement with a subquery reads the whole table as long as
 	// PostgreSQL has no statistics of it, and it never has any worth the name of one whose rows live for a second.
 	selectSliceEnd = `SELECT id FROM delta WHERE account_id = $1 AND currency = $2 AND book = $3 ORDER BY id LIMIT 1 OFFSET $4`
 	foldDeltasUpTo = `DELETE FROM delta WHERE account_id = $1 AND currency = $2 AND book = $3 AND id <= $4 RETURNING id, amount`

@@ -3,9 +3,11 @@ package payout
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/inquiry"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -30,12 +32,66 @@ func (s *Service) Hint(acquirer, endToEndID, name string) bool {
 
 // FollowHints looks up the notifications that are due.
 func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
-	return s.hints.Follow(ctx, s.followHint)
+	return s.hints.FollowTogether(ctx, func(ctx context.Context, some []hint) (inquiry.Answers[hint], error) {
+		shown, err := s.list(ctx, some)
+		follow := func(ctx context.Context, h hint) error { return s.followHint(ctx, h, shown[h.name]) }
+		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown[h.name] != nil }}, err
+	})
 }
 
-func (s *Service) followHint(ctx context.Context, h hint) error {
+// sent is a payout as this node sent it, between two moments of business time.
+type sent struct {
+	Payout
+	from, to time.Time
+}
+
+// list returns payouts that hints of one acquirer speak of, as its list shows them, by their names: those that were sent
+// from here lately and are settled.
+func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acquirer.Payout, err error) {
+	var from, to time.Time
+	wanted := map[string]bool{}
+	for _, h := range some {
+		p, ok := s.recent.Get(h.name)
+		if !ok || p.Acquirer != h.acquirer {
+			continue
+		}
+		if from.IsZero() || p.from.Before(from) {
+			from = p.from
+		}
+		if p.to.After(to) {
+			to = p.to
+		}
+		wanted[h.name] = true
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	name := some[0].acquirer
+	at, ok := s.Router.Payer(name)
+	if !ok {
+		return nil, nil
+	}
+	shown = map[string]*acquirer.Payout{}
+	err = s.together.List(ctx, name, from, to, len(wanted), func(ctx context.Context, w acquirer.Window) (answered int, next string, err error) {
+		page, err := at.ListPayouts(ctx, w)
+		for i := range page.Payouts {
+			p := &page.Payouts[i]
+			if wanted[p.ID] && p.Status == acquirer.PayoutSettled && len(p.Returns) == 0 {
+				shown[p.ID] = p
+				answered++
+			}
+		}
+		return answered, page.Next, err
+	})
+	return shown, err
+}
+
+// followHint asks the acquirer about what it is said to have sent, unless that is shown already.
+func (s *Service) followHint(ctx context.Context, h hint, shown *acquirer.Payout) error {
 	p, err := s.heardOf(ctx, h)
 	switch {
+	case err == nil && p.Acquirer == h.acquirer && shown != nil:
+		return s.follow(ctx, &p, shown)
 	case err == nil && p.Acquirer == h.acquirer:
 		err = s.look(ctx, &p)
 		if errors.Is(err, acquirer.ErrNotFound) {
@@ -65,8 +121,8 @@ func (s *Service) followHint(ctx context.Context, h hint) error {
 
 // heardOf returns the payout that a hint names, as it is or as this node made it: nothing moves that is not as it was read.
 func (s *Service) heardOf(ctx context.Context, h hint) (Payout, error) {
-	if p, ok := s.recent.take(h.name); ok && p.Acquirer == h.acquirer {
-		return p, nil
+	if p, ok := s.recent.Take(h.name); ok && p.Acquirer == h.acquirer {
+		return p.Payout, nil
 	}
 	return s.byName(ctx, h.name)
 }

@@ -139,6 +139,65 @@ func TestRacers(t *testing.T) {
 	})
 }
 
+// asked counts the questions to an acquirer about single payouts.
+type asked struct {
+	acquirer.Payer
+	count *atomic.Int64
+}
+
+func (a asked) GetPayout(ctx context.Context, name string) (acquirer.Payout, error) {
+	a.count.Add(1)
+	return a.Payer.GetPayout(ctx, name)
+}
+
+// TestHintsTogether shows that one list answers for many notifications, and that what it does not prove is asked for.
+func TestHintsTogether(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		var count atomic.Int64
+		n := newWorld(t).node(db, func(at acquirer.Payer) acquirer.Payer { return asked{at, &count} })
+		a := n.payer(1000_00)
+		var made []payout.Payout
+		for i := range 20 {
+			p, _, err := n.Create(t.Context(), request(a, fmt.Sprint("order ", i), 1000))
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, p)
+		}
+		for i, p := range made {
+			switch i {
+			case 17:
+				n.order(p, "fail", map[string]any{"code": "AC03"})
+			case 18: // still under way
+			default:
+				n.order(p, "settle", nil)
+			}
+			n.Hint(p.Acquirer, "", p.Name())
+		}
+		n.order(made[19], "return", nil)
+		n.step(n.FollowHints)
+		if got := count.Load(); got != 3 {
+			t.Errorf("%d questions about single payouts", got)
+		}
+		for i, p := range made {
+			want := payout.Completed
+			switch i {
+			case 17:
+				want = payout.Failed
+			case 18:
+				want = payout.Processing
+			case 19:
+				want = payout.Reversed
+			}
+			if got := n.stored(a.ID, p.ExternalID); got.Status != want {
+				t.Errorf("payout %d is %s", i, got.Status)
+			}
+		}
+		n.audit()
+	})
+}
+
 // lens sees an acquirer and does something around each send.
 type lens struct {
 	acquirer.Payer

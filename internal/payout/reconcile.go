@@ -55,6 +55,9 @@ func (s *Service) match(ctx context.Context, name string, seen *acquirer.Payout)
 	if s.settled.Has(settledName(name, seen)) {
 		return nil
 	}
+	if p, ok := s.recent.Get(seen.ID); ok && p.Acquirer == name && seen.Status == acquirer.PayoutProcessing {
+		return nil // it is as it was sent
+	}
 	p, err := s.byName(ctx, seen.ID)
 	switch {
 	case errors.Is(err, sqldb.ErrNoRows):

@@ -41,12 +41,13 @@ type Services struct {
 // Service creates payouts and follows them.
 type Service struct {
 	Services
-	limits  limits
-	looks   inquiry.Looks        // questions to acquirers
-	stuck   inquiry.Stuck        // payouts that cannot be followed
-	settled inquiry.Memory       // payouts that need no second look
-	hints   *inquiry.Hints[hint] // notifications that wait to be looked up
-	recent  recent               // payouts that were just sent from here
+	limits   limits
+	looks    inquiry.Looks        // questions to acquirers
+	stuck    inquiry.Stuck        // payouts that cannot be followed
+	settled  inquiry.Memory       // payouts that need no second look
+	hints    *inquiry.Hints[hint] // notifications that wait to be looked up
+	recent   inquiry.Recent[sent] // payouts that were just sent from here
+	together *inquiry.Together    // many questions at once
 }
 
 // limits are real times of a creation, from its beginning; tests shorten them.
@@ -59,7 +60,7 @@ type limits struct {
 func New(s Services) *Service {
 	return &Service{
 		Services: s, limits: limits{hold: acquirer.CreationTimeMax - acquirer.TryTimeMax, send: acquirer.CreationTimeMax},
-		hints: inquiry.NewHints[hint](s.Clock, s.Log),
+		hints: inquiry.NewHints[hint](s.Clock, s.Log), together: &inquiry.Together{Clock: s.Clock, Log: s.Log},
 	}
 }
 
@@ -163,9 +164,10 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	sending, cancel := context.WithTimeout(ctx, s.limits.send-s.Clock.RealSince(began))
 	defer cancel()
 	d := dispatch{Service: s, payout: &p, plan: plan, turn: turn}
+	from := s.Clock.Now()
 	err := d.run(ctx, sending)
 	if err == nil && p.Status == Processing {
-		s.recent.add(p)
+		s.recent.Add(p.Name(), sent{p, from, s.Clock.Now()})
 	}
 	return p, err
 }

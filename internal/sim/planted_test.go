@@ -306,7 +306,7 @@ func overdraft() *plant {
 func foldLoses() *plant {
 	p := &plant{}
 	p.onStatement = func(_ *boot, s sqldb.Statement) []sqldb.Statement {
-		if p.working == "fold" && is(s, "UPDATE balance SET amount = $1") {
+		if p.working == "fold" && is(s, "UPDATE balance SET amount = amount + $1") {
 			return nil
 		}
 		return same(s)

@@ -12,7 +12,7 @@ import (
 
 // A transaction of PostgreSQL whose function asked nothing is a list of statements that nobody has sent yet. Those that
 // are ready at the same time travel together, as one transaction: BEGIN, COMMIT, the flush of the log and the switches
-// between processes are paid once for all of them, and rows that go into one table go there by one statement.
+// between processes are paid once for all of them, and statements of one text go as one.
 //
 // When the transaction of a convoy fails, for whatever reason, nothing of it has happened, and each of them goes alone, so
 // that nobody is told another's failure. When the answer to its COMMIT is lost, all of them are told that.
@@ -30,7 +30,7 @@ const (
 type convoy struct {
 	pool  *pgxpool.Pool // has a connection for each leader, which waits for no lock longer than convoyLockMax
 	rides rides[*traveler]
-	rows  rowTexts
+	joins joiner
 }
 
 func newConvoy(pool *pgxpool.Pool) *convoy {
@@ -70,9 +70,11 @@ func (c *convoy) travel(ctx context.Context, leader *traveler, board func() []*t
 	defer conn.Release()
 	group := board()
 	slices.SortStableFunc(group, func(a, b *traveler) int { return cmp.Compare(a.rank, b.rank) })
-	all := &pgSession{conn: conn, begin: leader.begin, list: c.rows.join(group)}
+	list := c.joins.join(group, func(sql string) ([]uint32, error) { return describe(ctx, conn, sql) })
+	all := &pgSession{conn: conn, begin: leader.begin, list: list}
 	err = all.finish(ctx)
-	if err == nil || errors.Is(err, ErrCommitUnknown) || len(group) == 1 && !isLockTimeout(err) { // then it is nobody else's
+	isItsOwn := len(group) == 1 && !isLockTimeout(err) && !errors.Is(err, errJoined)
+	if err == nil || errors.Is(err, ErrCommitUnknown) || isItsOwn {
 		for _, t := range group {
 			t.arrived, t.err = true, err
 		}

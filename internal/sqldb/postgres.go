@@ -31,7 +31,7 @@ type pgDriver struct {
 	pool   *pgxpool.Pool
 	locks  *lockSession
 	convoy *convoy
-	looks  *rides[*look]
+	looks  *looks
 }
 
 func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
@@ -64,7 +64,12 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 		return nil, fmt.Errorf("sqldb: PostgreSQL does not answer: %w", pgError(err))
 	}
 	leaders := config.Copy()
-	leaders.MaxConns, leaders.MinConns = convoyLeadsMax+apartMax, 0
+	leaders.MaxConns, leaders.MinConns = convoyLeadsMax+lookLeadsMax+apartMax, 0
+	// Rows that one statement changes are found by their keys, in the order of its list, also while a table is new and
+	// PostgreSQL thinks that to read it as a whole is cheaper.
+	for _, way := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_memoize", "enable_material"} {
+		leaders.ConnConfig.RuntimeParams[way] = "off"
+	}
 	if params := leaders.ConnConfig.RuntimeParams; params["lock_timeout"] == "" { // unless the operator says otherwise
 		params["lock_timeout"] = convoyLockMax
 	}
@@ -77,7 +82,7 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 		pool:   pool,
 		locks:  &lockSession{config: config.ConnConfig.Copy(), timeMax: connectTimeMax},
 		convoy: newConvoy(leading),
-		looks:  &rides[*look]{leadsMax: lookLeadsMax, seats: looksMax},
+		looks:  newLooks(leading),
 	}, nil
 }
 
@@ -180,10 +185,11 @@ type statement struct {
 	sql       string
 	args      []any
 	otherwise error // what the transaction fails with unless the statement changes a row; nil means nothing
+	rows      int64 // how many rows it has to change then; 0 means one
 }
 
 func (s *pgSession) queue(_ context.Context, sql string, args []any, otherwise error) error {
-	s.list = append(s.list, statement{sql, args, otherwise})
+	s.list = append(s.list, statement{sql: sql, args: args, otherwise: otherwise})
 	return nil
 }
 
@@ -229,7 +235,7 @@ func (s *pgSession) send(ctx context.Context) (pgx.BatchResults, error) {
 // read reads the statement's answer.
 func (s *statement) read(results pgx.BatchResults) error {
 	tag, err := results.Exec()
-	if err == nil && s.otherwise != nil && tag.RowsAffected() == 0 {
+	if err == nil && s.otherwise != nil && tag.RowsAffected() < max(s.rows, 1) {
 		err = &refusal{s.otherwise}
 	}
 	return err

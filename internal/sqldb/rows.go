@@ -1,95 +1,189 @@
 package sqldb
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// rowTexts knows the statements that insert several rows at once, and makes them from those that insert one.
-type rowTexts struct {
+// Most of what a statement costs PostgreSQL is the statement and not the row: to set it up, to read the checks of its
+// table, to bind it and to answer. So those of a convoy that have one text go as one: rows of a table by one INSERT, and
+// changes of several rows by one UPDATE that reads from a list of VALUES which row becomes what.
+
+const rowsMax = 32 // by one statement
+
+// errJoined says that a statement for several rows has not changed as many. Whose fault it was shows when each goes alone.
+var errJoined = errors.New("sqldb: a statement for several rows has changed fewer")
+
+// joiner makes one statement of several, and knows the texts that it has seen.
+type joiner struct {
 	mu    sync.Mutex
-	known map[string][]string // by the text for one row: those for 2, 4, 8... rows; nil where there is none
+	known map[string]*shape
 }
 
-const rowsMax = 16 // by one statement
+// shape is what is known of a text.
+type shape struct {
+	table string          // that it changes; "" when that cannot be told
+	words map[string]bool // all that are in it, by which it could mean another table
+	keys  []int           // of an UPDATE: which of its arguments say which row, from 0
+	texts []string        // for 2, 4, 8... rows; nil where there is none
+}
 
-var plainInsert = regexp.MustCompile(`(?s)^INSERT INTO [^()]+\([^()]+\)\s+VALUES\s+(\([^()]+\))$`)
+// slot is a place in the list of a convoy.
+type slot struct {
+	*shape
+	members []statement     // of one text
+	taken   map[string]bool // rows that they change, by the arguments that say which
+}
 
-// join returns the statements of a convoy. Rows that several of its transactions insert into one table with one text go
-// there together, where the first of them goes.
-//
-// A row is moved forward only over other rows that its transaction inserts before it: over an UPDATE it might be changed by
-// what it was to come after.
-func (r *rowTexts) join(group []*traveler) []statement {
-	if len(group) == 1 {
-		return slices.Clone(group[0].list) // it may still have to go alone
-	}
-	type place struct {
-		at   int // in list
-		rows [][]any
-	}
-	var list []statement
-	places := map[string]*place{}
+// join returns the statements of a convoy. One goes where the first of its text goes, unless its own transaction has done
+// something before that it must not overtake: something with the same table. Two that change the same row stay two.
+// describe returns the types of a text's arguments, as the server sees them.
+func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, error)) []statement {
+	var slots []*slot
+	last := map[string]int{} // the last slot of a text
 	for _, t := range group {
-		leading := true
+		var own []int // slots of what this transaction has done before
 		for _, one := range t.list {
-			leading = leading && one.otherwise == nil && r.of(one.sql) != nil
-			switch p := places[one.sql]; {
-			case leading && p != nil:
-				p.rows = append(p.rows, one.args)
-				continue
-			case leading:
-				places[one.sql] = &place{at: len(list), rows: [][]any{one.args}}
+			s := j.shapeOf(one, describe)
+			first := 0 // slot that it may go to
+			for _, at := range own {
+				if !s.commutes(slots[at].shape) {
+					first = max(first, at)
+				}
 			}
-			list = append(list, one)
+			row := s.rowOf(one.args)
+			at, ok := last[one.sql]
+			if !ok || at < first || s.texts == nil || slots[at].taken[row] {
+				at = len(slots)
+				slots = append(slots, &slot{shape: s, taken: map[string]bool{}})
+				last[one.sql] = at
+			}
+			slots[at].members = append(slots[at].members, one)
+			if s.keys != nil {
+				slots[at].taken[row] = true
+			}
+			own = append(own, at)
 		}
 	}
-	joined := make([]statement, 0, len(list))
-	for i, one := range list {
-		if p := places[one.sql]; p != nil && p.at == i {
-			joined = r.insert(joined, one.sql, p.rows)
-		} else {
-			joined = append(joined, one)
-		}
-	}
-	return joined
-}
-
-// insert appends the statements that insert rows: as few as there are texts for.
-func (r *rowTexts) insert(list []statement, text string, rows [][]any) []statement {
-	texts := r.of(text)
-	for i, size := len(texts)-1, rowsMax; i >= 0; i, size = i-1, size/2 {
-		for len(rows) >= size {
-			list = append(list, statement{sql: texts[i], args: slices.Concat(rows[:size]...)})
-			rows = rows[size:]
-		}
-	}
-	for _, row := range rows {
-		list = append(list, statement{sql: text, args: row})
+	list := make([]statement, 0, 2*len(slots))
+	for _, s := range slots {
+		list = s.write(list)
 	}
 	return list
 }
 
-// of returns the texts for 2, 4, 8... rows, or nil unless text inserts one row of values and does nothing else.
-func (r *rowTexts) of(text string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.known == nil {
-		r.known = map[string][]string{}
-	}
-	texts, ok := r.known[text]
-	if !ok {
-		texts = severalRows(text)
-		r.known[text] = texts
-	}
-	return texts
+// commutes reports whether two statements of a transaction may change places.
+func (s *shape) commutes(o *shape) bool {
+	return s.table != "" && o.table != "" && !s.words[o.table] && !o.words[s.table]
 }
 
-var placeholder = regexp.MustCompile(`\$\d+`)
+// rowOf names the row that an UPDATE with these arguments changes.
+func (s *shape) rowOf(args []any) string {
+	if s.keys == nil {
+		return ""
+	}
+	b := make([]byte, 0, 128)
+	for _, k := range s.keys {
+		switch v := args[k].(type) {
+		case int64:
+			b = strconv.AppendInt(b, v, 10)
+		case string:
+			b = append(b, v...)
+		default:
+			b = fmt.Append(b, v)
+		}
+		b = append(b, 0)
+	}
+	return string(b)
+}
 
+// write appends the statements of a slot: as few as there are texts for.
+func (s *slot) write(list []statement) []statement {
+	rest := s.members
+	for i, size := len(s.texts)-1, rowsMax; i >= 0; i, size = i-1, size/2 {
+		for ; len(rest) >= size; rest = rest[size:] {
+			one := statement{sql: s.texts[i], args: make([]any, 0, size*len(rest[0].args))}
+			for _, m := range rest[:size] {
+				one.args = append(one.args, m.args...)
+			}
+			if s.keys != nil {
+				one.otherwise, one.rows = errJoined, int64(size)
+			}
+			list = append(list, one)
+		}
+	}
+	return append(list, rest...)
+}
+
+func (j *joiner) shapeOf(one statement, describe func(sql string) ([]uint32, error)) *shape {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.known == nil {
+		j.known = map[string]*shape{}
+	}
+	s, ok := j.known[one.sql]
+	if !ok {
+		var err error
+		if s, err = newShape(one.sql, describe); err == nil {
+			j.known[one.sql] = s
+		}
+	}
+	if one.otherwise != nil && s.texts != nil && s.keys == nil {
+		return &shape{table: s.table, words: s.words} // a row that must be changed is none that is inserted
+	}
+	return s
+}
+
+var (
+	changed     = regexp.MustCompile(`^(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)`)
+	word        = regexp.MustCompile(`\w+`)
+	plainInsert = regexp.MustCompile(`(?s)^INSERT INTO [^()]+\([^()]+\)\s+VALUES\s+(\([^()]+\))$`)
+	// No more than one row, by the columns that its key begins with, and nothing but what it is told.
+	plainUpdate = regexp.MustCompile(`(?s)^(UPDATE \w+ SET .+)\s(WHERE account_id = \$\d+ AND .+)$`)
+	more        = regexp.MustCompile(`(?s)\b(SELECT|RETURNING|FROM|OR)\b|WHERE.+WHERE`)
+	equals      = regexp.MustCompile(`\w = (\$\d+)`)
+	placeholder = regexp.MustCompile(`\$\d+`)
+)
+
+// newShape looks at a text. What it returns beside an error is good for now.
+func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape, error) {
+	s := &shape{}
+	found := changed.FindStringSubmatch(text)
+	if found == nil {
+		return s, nil
+	}
+	s.table, s.words = found[1], map[string]bool{}
+	for _, w := range word.FindAllString(text, -1) {
+		s.words[w] = true
+	}
+	if s.texts = severalRows(text); s.texts != nil {
+		return s, nil
+	}
+	parts := plainUpdate.FindStringSubmatch(text)
+	if parts == nil || more.MatchString(text) {
+		return s, nil
+	}
+	types, err := describe(text)
+	if err != nil {
+		return s, err
+	}
+	s.texts = severalUpdates(parts[1], parts[2], types)
+	for _, e := range equals.FindAllStringSubmatch(parts[2], -1) {
+		s.keys = append(s.keys, number(e[1])-1)
+	}
+	return s, nil
+}
+
+// severalRows returns the texts that insert 2, 4, 8... rows, or nil unless text inserts one row of values and does nothing
+// else.
 func severalRows(text string) (texts []string) {
 	values := plainInsert.FindStringSubmatchIndex(text)
 	if values == nil {
@@ -103,11 +197,71 @@ func severalRows(text string) (texts []string) {
 		rows := make([]string, size)
 		for i := range rows {
 			rows[i] = placeholder.ReplaceAllStringFunc(row, func(p string) string {
-				n, _ := strconv.Atoi(p[1:]) // digits
-				return "$" + strconv.Itoa(n+i*len(numbers))
+				return "$" + strconv.Itoa(number(p)+i*len(numbers))
 			})
 		}
 		texts = append(texts, text[:values[2]]+strings.Join(rows, ", "))
 	}
 	return texts
+}
+
+// severalUpdates returns the texts that change 2, 4, 8... rows.
+func severalUpdates(set, where string, types []uint32) (texts []string) {
+	names, columns := typesOf(types)
+	if names == nil {
+		return nil
+	}
+	set, where = placeholder.ReplaceAllStringFunc(set, listed), placeholder.ReplaceAllStringFunc(where, listed)
+	for size := 2; size <= rowsMax; size *= 2 {
+		texts = append(texts, set+" FROM (VALUES "+valuesOf(size, names, nil)+") v ("+strings.Join(columns, ", ")+") "+where)
+	}
+	return texts
+}
+
+// typesOf returns the names of types, and of the columns of a list that has them; nil when one is unknown.
+func typesOf(types []uint32) (names, columns []string) {
+	for i, oid := range types {
+		t, ok := typeMap.TypeForOID(oid)
+		if !ok {
+			return nil, nil
+		}
+		names, columns = append(names, t.Name), append(columns, "p"+strconv.Itoa(i+1))
+	}
+	return names, columns
+}
+
+// valuesOf returns a list of rows, which has to say of which types they are. Each begins with what first returns for its
+// number, unless that is nil.
+func valuesOf(size int, types []string, first func(int) string) string {
+	rows := make([]string, size)
+	for i := range rows {
+		var one []string
+		if first != nil {
+			one = append(one, first(i))
+		}
+		for k, name := range types {
+			one = append(one, "$"+strconv.Itoa(i*len(types)+k+1)+"::"+name)
+		}
+		rows[i] = "(" + strings.Join(one, ", ") + ")"
+	}
+	return strings.Join(rows, ", ")
+}
+
+// listed returns the column of the list that has what a placeholder stands for.
+func listed(placeholder string) string { return "v.p" + placeholder[1:] }
+
+// describe returns the types of a text's arguments, as the server sees them.
+func describe(ctx context.Context, conn *pgxpool.Conn, sql string) ([]uint32, error) {
+	found, err := conn.Conn().PgConn().Prepare(ctx, "", sql, nil)
+	if err != nil {
+		return nil, err
+	}
+	return found.ParamOIDs, nil
+}
+
+var typeMap = pgtype.NewMap()
+
+func number(placeholder string) int {
+	n, _ := strconv.Atoi(placeholder[1:]) // digits
+	return n
 }

@@ -383,23 +383,65 @@ func (s *Service) Store(ctx context.Context) (did bool, err error) {
 	return false, err
 }
 
+// errNotOurs says that a delivery is no longer this node's.
+var errNotOurs = errors.New("webhook: another has it")
+
 func (s *Service) store(ctx context.Context, list []result) error {
+	err := s.storeAll(ctx, list)
+	if errors.Is(err, errNotOurs) || errors.Is(err, sqldb.ErrConflict) {
+		return s.storeOwn(ctx, list)
+	}
+	return err
+}
+
+// storeAll stores results of deliveries that are all still this node's, as they nearly always are: rows and changes without
+// a look at anything are what the database does best.
+func (s *Service) storeAll(ctx context.Context, list []result) error {
+	me := s.Node.Boot()
+	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		for i := range list {
+			if r := &list[i]; !r.handBack {
+				tx.Queue(ctx, insertAttempt, slices.Concat([]any{int64(r.account), r.event, r.endpoint, r.attempt + 1}, r.outcome.columns())...)
+			}
+		}
+		for i := range list {
+			list[i].write(ctx, tx, me, errNotOurs)
+		}
+		return nil
+	})
+}
+
+// storeOwn stores results of those deliveries that are still this node's. The log tells of the attempts that counted.
+func (s *Service) storeOwn(ctx context.Context, list []result) error {
 	me := s.Node.Boot()
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		for i := range list {
 			r := &list[i]
-			account := int64(r.account)
-			if r.handBack {
-				tx.Queue(ctx, handBack, account, r.event, r.endpoint, me, r.attempt)
-				continue
+			if !r.handBack {
+				tx.Queue(ctx, insertOwnAttempt, slices.Concat([]any{int64(r.account), r.event, r.endpoint, me, r.attempt}, r.outcome.columns())...)
 			}
-			o := &r.outcome
-			tx.Queue(ctx, insertAttempt, account, r.event, r.endpoint, me, r.attempt, o.at.UnixMicro(), o.Took.Microseconds(), int64(o.status),
-				null(plainText(o.err)), blob(o.response), null(o.signature))
-			tx.Queue(ctx, updateResult, string(r.state), r.attempt+1, r.dueAt.UnixMicro(), int64(r.lane), account, r.event, r.endpoint, me, r.attempt)
+			r.write(ctx, tx, me, nil)
 		}
 		return nil
 	})
+}
+
+// write writes what a delivery of that owner becomes. Unless otherwise is nil, it must still be that one's.
+func (r *result) write(ctx context.Context, tx *sqldb.Tx, owner id.ID, otherwise error) {
+	account := int64(r.account)
+	if r.handBack {
+		tx.Queue(ctx, handBack, account, r.event, r.endpoint, owner, r.attempt)
+		return
+	}
+	tx.Guard(ctx, otherwise, updateResult, string(r.state), r.attempt+1, r.dueAt.UnixMicro(), int64(r.lane),
+		account, r.event, r.endpoint, owner, r.attempt)
+}
+
+// columns are what the log has of an attempt.
+func (o *Outcome) columns() []any {
+	return []any{
+		o.at.UnixMicro(), o.Took.Microseconds(), int64(o.status), null(plainText(o.err)), blob(o.response), null(o.signature),
+	}
 }
 
 // plainText drops what no database takes as text.

@@ -51,8 +51,10 @@ WHERE d.account_id = $1 AND d.owner = $2 AND d.event_id >= $3 AND d.event_id <= 
 WHERE account_id = $5 AND event_id = $6 AND endpoint_id = $7 AND owner = $8 AND attempt = $9`
 	handBack = `UPDATE delivery SET owner = NULL
 WHERE account_id = $1 AND event_id = $2 AND endpoint_id = $3 AND owner = $4 AND attempt = $5`
-	// It comes before updateResult and has the same guard, so that the log tells of the attempt that counted.
 	insertAttempt = `INSERT INTO delivery_attempt (account_id, event_id, endpoint_id, number, at, took, status, error, response, signature)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	// It comes before updateResult and has the same guard, so that the log tells of the attempt that counted.
+	insertOwnAttempt = `INSERT INTO delivery_attempt (account_id, event_id, endpoint_id, number, at, took, status, error, response, signature)
 SELECT account_id, event_id, endpoint_id, attempt + 1, $6, $7, $8, $9, $10, $11 FROM delivery
 WHERE account_id = $1 AND event_id = $2 AND endpoint_id = $3 AND owner = $4 AND attempt = $5
 ON CONFLICT (account_id, event_id, endpoint_id, number) DO NOTHING`

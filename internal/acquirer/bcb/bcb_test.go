@@ -470,6 +470,21 @@ func TestListPayments(t *testing.T) {
 	}
 }
 
+// A window to the millisecond is asked for as it is.
+func TestListPaymentsExactly(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, nil, always(reply{200, `{"pix":[]}`}))
+	c, _ := b.client(t)
+	from := time.Date(2026, 11, 15, 12, 0, 0, 1_500_000, time.UTC)
+	if _, err := c.ListPayments(t.Context(), acquirer.Window{From: from, To: from.Add(time.Second), Exact: true}); err != nil {
+		t.Fatal(err)
+	}
+	want := "GET /v2/pix?fim=2026-11-15T12%3A00%3A01.002Z&inicio=2026-11-15T12%3A00%3A00.001Z&paginacao.itensPorPagina=100&paginacao.paginaAtual=0"
+	if lines, _ := b.lines(); lines[0] != want {
+		t.Errorf("the bank saw %s", lines[0])
+	}
+}
+
 func TestSetWebhook(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, nil, inTurn(reply{200, ""}, reply{400, `{"nome":"webhook_invalido","mensagem":"a URL https://ponte.example/hook?hmac=hidden não responde"}`}))

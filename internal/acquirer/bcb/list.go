@@ -12,6 +12,8 @@ import (
 const (
 	pageItems = 100  // asked for; acquirers' gateways choke on the thousand that is allowed
 	pageMax   = 9999 // of a list, from 0
+
+	exactLayout = "2006-01-02T15:04:05.000Z07:00"
 )
 
 // ListQuery returns the parameters that ask for a page of a list, and the page's number. It is for drivers that add
@@ -24,10 +26,13 @@ func (c *Client) ListQuery(operation string, w acquirer.Window) (url.Values, int
 			return nil, 0, c.Refuse(operation, fmt.Sprintf("%q is no cursor", w.Cursor), nil)
 		}
 	}
+	unit, layout := time.Second, time.RFC3339 // some acquirers refuse fractions of a second
+	if w.Exact {
+		unit, layout = time.Millisecond, exactLayout
+	}
 	return url.Values{
-		// Some acquirers refuse fractions of a second.
-		"inicio":                   {w.From.UTC().Truncate(time.Second).Format(time.RFC3339)},
-		"fim":                      {w.To.UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)},
+		"inicio":                   {w.From.UTC().Truncate(unit).Format(layout)},
+		"fim":                      {w.To.UTC().Add(unit - 1).Truncate(unit).Format(layout)},
 		"paginacao.paginaAtual":    {strconv.Itoa(number)},
 		"paginacao.itensPorPagina": {strconv.Itoa(pageItems)},
 	}, number, nil

@@ -1,0 +1,47 @@
+package inquiry
+
+import "sync"
+
+const recentMax = 10_000 // things, twice
+
+// Recent are things as this node made them, by the names that acquirers know them by, so that the usual news of them costs
+// no read. What is done by them must be guarded by how they are: another may have moved one meanwhile. It forgets the
+// oldest. The zero Recent is empty.
+type Recent[T any] struct {
+	mu         sync.Mutex
+	young, old map[string]T
+}
+
+// Add adds a thing.
+func (r *Recent[T]) Add(name string, one T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.young == nil || len(r.young) >= recentMax {
+		r.young, r.old = map[string]T{}, r.young
+	}
+	r.young[name] = one
+}
+
+// Get returns a thing that can still be taken.
+func (r *Recent[T]) Get(name string) (T, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if one, ok := r.young[name]; ok {
+		return one, true
+	}
+	one, ok := r.old[name]
+	return one, ok
+}
+
+// Take returns a thing once: whoever hears of it again finds it in the database.
+func (r *Recent[T]) Take(name string) (one T, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, list := range []map[string]T{r.young, r.old} {
+		if one, ok = list[name]; ok {
+			delete(list, name)
+			return one, true
+		}
+	}
+	return one, false
+}

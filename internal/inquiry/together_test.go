@@ -1,0 +1,126 @@
+package inquiry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/clock"
+)
+
+// TestTogether shows when lists are asked for, and for how long no more after they were no help.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	refused := &acquirer.Error{Outcome: acquirer.Refused, Class: acquirer.Business}
+	silent := &acquirer.Error{Class: acquirer.Timeout}
+	for _, c := range []struct {
+		name     string
+		asking   int
+		span     time.Duration
+		answered int // by each page
+		pages    int
+		err      error
+		want     []int // pages that are asked for, list by list, two minutes apart
+	}{
+		{"few ask", togetherMin - 1, 0, 9, 1, nil, []int{0, 0}},
+		{"too long a time", 50, listedMax + 1, 50, 1, nil, []int{0, 0}},
+		{"one page", togetherMin, listedMax, togetherMin, 1, nil, []int{1, 1, 1, 1, 1, 1}},
+		{"as many pages as it takes", 150, 0, 75, 9, nil, []int{2, 2}},
+		{"no more pages than are worth it", 150, 0, 1, 9, nil, []int{3, 3, 3, 0}},
+		{"half is enough", 20, 0, 10, 1, nil, []int{1, 1, 1, 1}},
+		{"less than half", 21, 0, 10, 1, nil, []int{1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0}},
+		{"refused", 50, 0, 0, 1, refused, []int{1, 0, 0, 0, 0, 1, 0}},
+		{"not permitted", 50, 0, 0, 1, &acquirer.Error{Class: acquirer.Credentials}, []int{1, 0, 0, 0, 0, 1, 0}},
+		{"panics", 50, 0, 0, 1, errAsked, []int{1, 0}},
+		{"silent", 50, 0, 0, 1, silent, []int{1, 1, 1, 1}},
+	} {
+		now := time.Now()
+		together := Together{Clock: clock.New(func() time.Time { return now }), Log: slog.New(slog.DiscardHandler)}
+		from := now
+		for i, want := range c.want {
+			pages := 0
+			err := together.List(t.Context(), "alpha", from, from.Add(c.span), c.asking, func(_ context.Context, w acquirer.Window) (int, string, error) {
+				if !w.Exact || !w.From.Equal(from) || (w.Cursor == "") != (pages == 0) {
+					t.Errorf("%s: %+v", c.name, w)
+				}
+				pages++
+				if errors.Is(c.err, errAsked) {
+					panic(c.err)
+				}
+				next := ""
+				if pages < c.pages {
+					next = fmt.Sprint(pages)
+				}
+				return c.answered, next, c.err
+			})
+			if pages != want || errors.Is(c.err, silent) != (err != nil) {
+				t.Errorf("%s: list %d has %d pages, want %d; %v", c.name, i, pages, want, err)
+			}
+			now = now.Add(2 * time.Minute)
+		}
+	}
+}
+
+// TestFollowTogether shows that all hints are followed, those of a silent acquirer later.
+func TestFollowTogether(t *testing.T) {
+	t.Parallel()
+	c := clock.New(nil)
+	hints := NewHints[word](c, slog.New(slog.DiscardHandler))
+	const count = 2*togetherMax + 50
+	for i := range count {
+		hints.Add(word(fmt.Sprint(i)))
+	}
+	var mu sync.Mutex
+	var sizes []int
+	followed := map[word]int{}
+	follow := func(_ context.Context, h word) error {
+		mu.Lock()
+		defer mu.Unlock()
+		followed[h]++
+		return nil
+	}
+	did, err := hints.FollowTogether(t.Context(), func(_ context.Context, some []word) (Answers[word], error) {
+		sizes = append(sizes, len(some))
+		return Answers[word]{Follow: follow, IsKnown: func(h word) bool { return len(h)%2 == 0 }}, nil
+	})
+	if !did || err != nil || len(followed) != count || !slices.Equal(sizes, []int{togetherMax, togetherMax, 50}) {
+		t.Errorf("followed %d, asked for %v; %v, %v", len(followed), sizes, did, err)
+	}
+	hints.Add("late")
+	if _, err = hints.FollowTogether(t.Context(), func(context.Context, []word) (Answers[word], error) {
+		return Answers[word]{Follow: follow, IsKnown: func(word) bool { return false }}, &acquirer.Error{Class: acquirer.Timeout}
+	}); err != nil || followed["late"] != 0 || len(hints.waiting) != 1 {
+		t.Errorf("of a silent acquirer: followed %d times, %d wait; %v", followed["late"], len(hints.waiting), err)
+	}
+}
+
+// word is a hint of nobody in particular.
+type word string
+
+func (word) From() string   { return "alpha" }
+func (w word) What() string { return string(w) }
+
+// TestRecent shows that a thing is taken once, and that the oldest are forgotten.
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	var r Recent[int]
+	for i := range 2*recentMax + 1 {
+		r.Add(fmt.Sprint(i), i)
+	}
+	if _, ok := r.Get("0"); ok {
+		t.Error("the oldest is still there")
+	}
+	for _, name := range []string{fmt.Sprint(recentMax), fmt.Sprint(2 * recentMax)} {
+		seen, there := r.Get(name)
+		taken, ok := r.Take(name)
+		if _, again := r.Take(name); !there || !ok || again || seen != taken || fmt.Sprint(taken) != name {
+			t.Errorf("%s: %d %v, %d %v, again %v", name, seen, there, taken, ok, again)
+		}
+	}
+}
