@@ -2,7 +2,7 @@ package inquiry
 
 import "sync"
 
-const recentMax = 10_000 // things, twice
+const recentMax = 2_000 // things, twice; each is about a kilobyte
 
 // Recent are things as this node made them, by the names that acquirers know them by, so that the usual news of them costs
 // no read. What is done by them must be guarded by how they are: another may have moved one meanwhile. It forgets the

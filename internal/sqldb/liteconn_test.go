@@ -13,7 +13,7 @@ import (
 
 type (
 	named  string
-	number int32
+	small  int32
 	flag   bool
 )
 
@@ -25,7 +25,7 @@ func TestLiteValues(t *testing.T) {
 	large := strings.Repeat("é", roomMax)
 	args := []any{
 		text, "", large, &text, noText, named("named"), []byte{0, 1}, []byte(nil), []byte{}, bytes.Repeat([]byte{7}, roomMin),
-		count, 7, number(-7), &count, none, true, false, flag(true), 0.5, nil,
+		count, 7, small(-7), &count, none, true, false, flag(true), 0.5, nil,
 	}
 	var places []string
 	for i := range args {
@@ -39,7 +39,7 @@ func TestLiteValues(t *testing.T) {
 			bytes, none, nothing, many  []byte
 			count                       int64
 			seven                       int
-			number                      *number
+			number                      *small
 			copied, absent              *int64
 			yes, no                     bool
 			flag                        flag
