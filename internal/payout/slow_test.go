@@ -30,10 +30,11 @@ func TestNoTurn(t *testing.T) {
 		busy, free := make(chan struct{}), make(chan struct{})
 		ended := make(chan error)
 		go func() {
-			ended <- n.db.Write(t.Context(), func(context.Context, *sqldb.Tx) error {
+			ended <- n.db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+				_, err := tx.Exec(ctx, `UPDATE balance SET amount = amount WHERE account_id = $1`, 0) // from here on it has its turn
 				close(busy)
 				<-free
-				return errors.New("nothing to write")
+				return errors.Join(errors.New("nothing to write"), err)
 			})
 		}()
 		<-busy
