@@ -239,7 +239,7 @@ func (d *Dashboard) inviteBy(v *visit, f *form, i user.Invitation) (link string,
 }
 
 // link returns the address of a one-time link.
-func (d *Dashboard) link(v *visit, token string) string { return d.origin(v) + "/invitations/" + token }
+func (d *Dashboard) link(v *visit, token string) string { return d.origin(v) + LinkPrefix + token }
 
 func (d *Dashboard) adminInviteOperator(v *visit) (reply, error) {
 	f := newForm(v)
