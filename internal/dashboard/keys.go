@@ -53,7 +53,7 @@ func (d *Dashboard) createKey(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	if !f.broken() {
-		k, text, err := d.Accounts.CreateKeyOnce(v.Context(), v.account.ID, f.Value("once"))
+		k, text, err := d.Accounts.CreateKeyOnce(v.Context(), v.account.ID, account.AllScopes, f.Value("once"))
 		if err == nil {
 			return reply{page: "key_new", data: newKeyData{k, text}, secret: true}, nil
 		}
