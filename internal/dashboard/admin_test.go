@@ -299,9 +299,11 @@ func TestAdminDeliveries(t *testing.T) {
 	s.Step(t)
 	createCharge(t, s, shop, "10.00")
 	exec(t, s, `UPDATE delivery SET state = 'parked', owner = NULL, attempt = 6`)
+	exec(t, s, `INSERT INTO delivery_attempt (account_id, event_id, endpoint_id, number, at, took, status, response)
+SELECT account_id, event_id, endpoint_id, 6, 1700000000000000, 1000, 503, 'busy' FROM delivery`)
 	exec(t, s, `UPDATE endpoint SET failing_since = 1, version = version + 1`)
 	exec(t, s, `UPDATE bookmark SET number = number + 1 WHERE name = 'endpoints'`)
-	page := op.Get(t, "/admin/deliveries").Want(t, http.StatusOK, "http://127.0.0.1:1024/hook", shop.ID.String())
+	page := op.Get(t, "/admin/deliveries").Want(t, http.StatusOK, "http://127.0.0.1:1024/hook", shop.ID.String(), "14/11/2023", "#6", "503")
 	event := regexp.MustCompile(`value="(evt_[0-9a-z]{26})"`).FindStringSubmatch(page.Body)
 	if event == nil {
 		t.Fatalf("no delivery is parked: %s", page.Body)
