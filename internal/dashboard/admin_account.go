@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/ponte-pay/ponte/internal/account"
@@ -19,8 +20,8 @@ import (
 type adminAccountData struct {
 	Account     account.Account
 	BRL, USDT   shownBalance
-	Holds       []ledger.Transfer
-	Keys        []account.Key
+	Holds       few[ledger.Transfer]
+	Keys        few[account.Key]
 	Members     []user.Member
 	Invitations []user.Invitation
 	Charges     []routedCharge // the latest
@@ -88,8 +89,18 @@ func (d *Dashboard) accountData(v *visit) (data adminAccountData, err error) {
 	for _, look := range []func() error{
 		func() error { data.BRL, err = d.balance(v, number, money.CurrencyBRL); return err },
 		func() error { data.USDT, err = d.balance(v, number, money.CurrencyUSDT); return err },
-		func() error { data.Holds, err = ledger.Holds(ctx, d.DB, number); return err },
-		func() error { data.Keys, err = d.Accounts.ListKeys(ctx, number); return err },
+		func() error {
+			holds, err := ledger.Holds(ctx, d.DB, number)
+			data.Holds = newFew(holds)
+			return err
+		},
+		func() error {
+			keys, err := d.Accounts.ListKeys(ctx, number)
+			// Those that work come first; what has ended is the past.
+			slices.SortStableFunc(keys, func(a, b account.Key) int { return a.RevokedAt.Compare(b.RevokedAt) })
+			data.Keys = newFew(keys)
+			return err
+		},
 		func() error { data.Members, err = d.Users.Members(ctx, number); return err },
 		func() error { data.Invitations, err = d.Users.Invitations(ctx, number); return err },
 		func() error {

@@ -457,7 +457,7 @@ func TestOverview(t *testing.T) {
 	x.owner.Get(t, x.path).Want(t, http.StatusOK, "Nenhuma cobrança em 30 dias", "Nenhum dinheiro entrou", "Nenhuma infração aberta")
 	pages := []string{x.charge(t, "10", ""), x.charge(t, "30", ""), x.charge(t, "40", "")}
 	x.pay(t, pages[1])
-	x.owner.Get(t, x.path).Want(t, http.StatusOK, "33 %", "1 pagas de 3 em 30 dias; 2 ainda aguardam", "<svg class=\"chart\"", "Entradas R$\u00a030,00", "entraram R$\u00a030,00 e saíram R$\u00a00,00")
+	x.owner.Get(t, x.path).Want(t, http.StatusOK, "33 %", "1 pagas de 3 em 30 dias; 2 ainda aguardam", "<svg class=\"chart wide\"", "<svg class=\"chart narrow\"", "Entradas R$\u00a030,00", "entraram R$\u00a030,00 e saíram R$\u00a00,00")
 	s.Advance(t, 2*charge.ExpiresInMax)
 	s.Step(t)
 	x.owner.Get(t, pages[0]).Want(t, http.StatusOK, "Vencida")

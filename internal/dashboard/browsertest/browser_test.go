@@ -5,6 +5,7 @@ package browsertest
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -226,11 +227,16 @@ func (p *tab) visit(path string) int {
 	if strings.HasPrefix(path, "/") {
 		address = p.base + path
 	}
-	response, err := chromedp.Run(ctx, chromedp.NavigateResponse(address))
-	if err != nil {
-		p.Fatalf("open %s: %v", path, err)
+	for {
+		response, err := chromedp.Run(ctx, chromedp.NavigateResponse(address))
+		if err != nil {
+			p.Fatalf("open %s: %v", path, err)
+		}
+		// A server that is kept from its work for seconds says that it is not ready: people try again.
+		if response.Status != http.StatusServiceUnavailable || testkit.Real.Wait(ctx, time.Second) != nil {
+			return int(response.Status)
+		}
 	}
-	return int(response.Status)
 }
 
 // finders are what the other scripts find things by: by what people read.

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -43,6 +44,7 @@ func (p *tab) check(name string) {
 	p.wait("the page", `document.readyState === "complete"`)
 	p.checkSize(name)
 	p.checkShift(name)
+	p.checkWidth(name, wideX)
 	p.checkAxe(name, "light", `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`)
 	p.shoot(name + "-light")
 	p.scheme("dark")
@@ -50,7 +52,7 @@ func (p *tab) check(name string) {
 	p.shoot(name + "-dark")
 	p.scheme("light")
 	p.phone()
-	p.checkWidth(name)
+	p.checkWidth(name, phoneX)
 	p.shoot(name + "-phone")
 	p.wide()
 }
@@ -99,20 +101,21 @@ func (p *tab) checkShift(name string) {
 	}
 }
 
-// checkWidth fails the test when anything has to be scrolled sideways on a phone, or is cut there. Code is another thing: its
-// lines are as long as they are.
-func (p *tab) checkWidth(name string) {
+// checkWidth fails the test when anything has to be scrolled sideways in a window of that width, or is cut there. Code is
+// another thing: its lines are as long as they are.
+func (p *tab) checkWidth(name string, width int) {
 	p.Helper()
 	wide := evaluate[[]string](p, `(() => {
+		const width = `+strconv.Itoa(width)+`;
 		const shown = (e) => e.getClientRects().length > 0 && !e.closest("pre, .hidden, .skip, thead, svg");
 		const all = [...document.querySelectorAll("body *")].filter(shown);
-		const outside = all.filter((e) => e.getBoundingClientRect().right > innerWidth + 1);
+		const outside = all.filter((e) => e.getBoundingClientRect().right > width + 1 && !e.parentElement.closest(".clip, .clip-text")); // innerWidth grows with what is too wide
 		const cut = all.filter((e) => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && e.tagName !== "INPUT" &&
-			(getComputedStyle(e).overflowX !== "visible" || e.matches(".money, .figure")) && !e.matches(".clip-text, .where, .switcher-name"));
+			(getComputedStyle(e).overflowX !== "visible" || e.matches(".money, .figure")) && !e.matches(".clip, .clip-text, .where, .switcher-name"));
 		return [...outside, ...cut].slice(0, 5).map((e) => e.outerHTML.slice(0, 160));
 	})()`)
 	if len(wide) > 0 {
-		p.Errorf("%s: wider than a phone:\n%s", name, strings.Join(wide, "\n"))
+		p.Errorf("%s: wider than %d:\n%s", name, width, strings.Join(wide, "\n"))
 	}
 }
 
