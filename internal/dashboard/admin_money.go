@@ -237,6 +237,25 @@ func (d *Dashboard) adminAsk(v *visit) (reply, error) {
 	return done(v, "admin.asked_still", adminPath+"/doubt")
 }
 
+// strays are why a payment belongs to nobody, as they are stored, by the names of their texts.
+var strays = map[string]string{
+	"it could not be followed: its charge must be looked at": "admin.stray_lost",
+	"it names no charge of ours":                             "admin.stray_foreign",
+	"it names no crypto charge of ours":                      "admin.stray_foreign",
+	"its charge is at another acquirer":                      "admin.stray_elsewhere",
+	"its crypto charge is at another provider":               "admin.stray_elsewhere",
+	"it names another charge than the one it is shown with":  "admin.stray_mixed",
+	"it was paid to another key than its charge's":           "admin.stray_key",
+}
+
+// stray says why a payment belongs to nobody; one that has no text of ours as it is stored.
+func (l locale) stray(reason string) string {
+	if key := strays[reason]; key != "" {
+		return l.text(key)
+	}
+	return reason
+}
+
 // adminUnmatchedData is what belongs to nobody.
 type adminUnmatchedData struct {
 	Payments    few[charge.Unmatched]

@@ -119,7 +119,7 @@ type chartShape struct {
 // chartShapes are the charts of a page; the stylesheet shows the one that fits.
 var chartShapes = []chartShape{
 	{Class: "wide", Width: 900, Height: 220, Left: 78, BarWidth: 10, slot: 27},
-	{Class: "narrow", Width: 312, Height: 220, Left: 64, BarWidth: 3, slot: 8},
+	{Class: "narrow", Width: 322, Height: 220, Left: 64, BarWidth: 3, slot: 8},
 }
 
 // Sizes that all charts have.
@@ -167,7 +167,7 @@ func (s chartShape) draw(l locale, days []activity.Day, top int64) chart {
 			InText: l.brl(money.BRL(d.Inflow)), OutText: l.brl(money.BRL(d.Outflow)), Date: l.day(d.Start), LabelX: x + s.BarWidth,
 		}
 		if (len(days)-1-i)%labelEvery == 0 {
-			bar.Label = d.Start.In(brasilia).Format("02/01")
+			bar.Label = d.Start.In(brasilia).Format(dateLayouts[l])
 		}
 		c.Bars = append(c.Bars, bar)
 	}

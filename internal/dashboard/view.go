@@ -66,6 +66,7 @@ func functions(l locale, a assets) template.FuncMap {
 		"left":   l.left,
 		"badge":  l.badge,
 		"reason": l.reason,
+		"stray":  l.stray,
 		"coins":  l.coins,
 		"asset":  a.path,
 		"args":   arguments,

@@ -5,6 +5,7 @@ package browsertest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -390,7 +391,11 @@ func (p *tab) shoot(name string) {
 	picture := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{
 		Format: page.CaptureScreenshotFormatJpeg, Quality: new(int64(pictureQuality)), Clip: clip, CaptureBeyondViewport: new(true), OptimizeForSpeed: new(true),
 	})
-	if err := os.WriteFile(filepath.Join(pictures(p.T), name+".jpg"), picture.Data, 0o600); err != nil {
+	folder, err := pictures()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, name+".jpg"), picture.Data, 0o600)
+	}
+	if err != nil {
 		p.Fatal(err)
 	}
 }
@@ -403,15 +408,15 @@ func (p *tab) keep(name string) {
 	}
 }
 
-// pictures returns the folder that pictures are kept in. CI keeps it.
-func pictures(t *testing.T) string {
-	t.Helper()
-	folder := os.Getenv("PONTE_SCREENSHOTS")
+// pictures returns the folder that pictures are kept in, empty the first time. CI keeps it.
+var pictures = sync.OnceValues(func() (folder string, err error) {
+	folder = os.Getenv("PONTE_SCREENSHOTS")
 	if folder == "" {
 		folder = filepath.Join("..", "..", "..", "dist", "screenshots")
 	}
-	if err := os.MkdirAll(folder, 0o750); err != nil {
-		t.Fatal(err)
+	old, err := filepath.Glob(filepath.Join(folder, "*.jpg"))
+	for _, name := range old { // pages that are gone leave none
+		err = errors.Join(err, os.Remove(name))
 	}
-	return folder
-}
+	return folder, errors.Join(err, os.MkdirAll(folder, 0o750))
+})
