@@ -189,9 +189,39 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%+v", unmatched)
 		}
 
+		err = sqltest.Open(t, in.database).Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+			_, err := tx.Exec(ctx, `INSERT INTO unmatched_deposit (provider, payment_id, reference, amount, found_at, reason) VALUES ('chain', '4522625843', 'order-7', 12500000, 1, 'it names no crypto charge of ours')`)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var coins []unmatchedDepositJSON
+		in.json(t, &coins, "deposit", "unmatched")
+		found := unmatchedDepositJSON{"chain", "4522625843", "order-7", "12.500000", "1970-01-01T00:00:00.000001Z", "it names no crypto charge of ours"}
+		if len(coins) != 1 || coins[0] != found {
+			t.Errorf("%+v", coins)
+		}
+		if r := in.call(t, "deposit", "unmatched"); r.status != 0 || !strings.Contains(r.stdout, "4522625843") {
+			t.Errorf("%+v", r)
+		}
+		var dismissed map[string]string
+		in.json(t, &dismissed, "deposit", "dismiss", "4522625843", "--reason", "paid out by hand")
+		if dismissed["payment_id"] != "4522625843" || dismissed["reason"] != "paid out by hand" {
+			t.Errorf("%v", dismissed)
+		}
+		in.json(t, &coins, "deposit", "unmatched")
+		if coins == nil || len(coins) != 0 {
+			t.Errorf("%+v", coins)
+		}
+		if r := in.call(t, "deposit", "dismiss", "4522625843", "--reason", "twice"); r.status != 1 || !strings.Contains(r.stderr, "no such payment") {
+			t.Errorf("%+v", r)
+		}
+
 		// The same for people: nothing of it is JSON.
 		for _, args := range [][]string{
 			{"charge", "unmatched"},
+			{"deposit", "unmatched"},
 			{"account", "list"},
 			{"account", "show", account},
 			{"key", "list", account},

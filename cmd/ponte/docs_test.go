@@ -96,7 +96,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 	for _, path := range commandPaths(reflect.TypeFor[commands](), "ponte") {
 		// They need or are a running server, or something that only one can have made.
 		undocumented := []string{
-			"ponte serve", "ponte simulator", "ponte bench", "ponte charge show", "ponte charge cancel", "ponte charge dismiss", "ponte infraction dismiss", "ponte listen", "ponte event show", "ponte user reset", "ponte user remove",
+			"ponte serve", "ponte simulator", "ponte bench", "ponte charge show", "ponte charge cancel", "ponte charge dismiss", "ponte infraction dismiss", "ponte deposit dismiss", "ponte listen", "ponte event show", "ponte user reset", "ponte user remove",
 		}
 		if slices.Contains(undocumented, path) {
 			continue

@@ -107,7 +107,7 @@ func (c *doctorCommand) Run(e *env) error {
 		add("crypto payouts", "no money is in doubt", err)
 		unmatchedCoins, err := core.CountUnmatchedDeposits(e.ctx)
 		if err == nil && unmatchedCoins > 0 {
-			err = fmt.Errorf("%d payments belong to no crypto charge: see /admin/unmatched in the dashboard", unmatchedCoins)
+			err = fmt.Errorf("%d payments belong to no crypto charge: see ponte deposit unmatched", unmatchedCoins)
 		}
 		add("crypto payments", "all belong to a crypto charge", err)
 		stuck, err := core.CountStuckDeposits(e.ctx)

@@ -40,6 +40,7 @@ type commands struct {
 	Payout    payoutCommands   `cmd:"" help:"Pix payouts."`
 
 	Infraction infractionCommands `cmd:"" help:"Infractions (MED)."`
+	Deposit    depositCommands    `cmd:"" help:"Crypto charges."`
 	Acquirer   acquirerCommands   `cmd:"" help:"Acquirers, switched on and off."`
 
 	Key       keyCommands      `cmd:"" help:"API keys."`

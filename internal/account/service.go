@@ -1,10 +1,13 @@
 package account
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
@@ -37,56 +40,100 @@ const (
 	drawsMax    = 10   // of numbers that turn out to be taken; two in a row mean broken randomness already
 )
 
-// errTaken means that a number just drawn belongs to somebody else.
-var errTaken = errors.New("every number drawn was taken")
+// errTaken means that a number just drawn belongs to somebody else, and errPrefixTaken that the prefix of a key does.
+var (
+	errTaken       = errors.New("every number drawn was taken")
+	errPrefixTaken = fmt.Errorf("%w: a prefix", errTaken)
+)
+
+// ErrMade is returned for a form that has made an account before.
+var ErrMade = fault.New(fault.Conflict, "account_made", "the same form has made an account before, whose key was shown then")
 
 // Create stores an account with default settings, empty books and one key with full access, and returns that key, which
 // is never shown again.
 func (s *Service) Create(ctx context.Context, p Params) (Account, string, error) {
+	return s.create(ctx, p, "", s.random)
+}
+
+// CreateOnce is [Service.Create] for a form, which makes one account however often it is sent. It fails with [ErrMade], and
+// the account, for all but the first.
+func (s *Service) CreateOnce(ctx context.Context, p Params, once string) (Account, string, error) {
+	// The form's own numbers, in an order that is always the same: whoever is second meets the first there.
+	return s.create(ctx, p, once, rand.NewChaCha8(sha256.Sum256([]byte("account "+once))))
+}
+
+func (s *Service) create(ctx context.Context, p Params, once string, numbers io.Reader) (Account, string, error) {
 	p, err := p.clean()
 	if err != nil {
 		return Account{}, "", wrap(err)
 	}
-	var a Account
+	a := Account{Name: p.Name, Document: p.Document, Settings: Defaults()}
 	var k freshKey
 	err = draw(func() error {
-		now := s.now()
-		a = Account{ID: id.NewAccount(s.random), Name: p.Name, Document: p.Document, CreatedAt: now, Settings: Defaults()}
-		k = newKey(s.random, a.ID, AllScopes, now)
+		a.CreatedAt = s.now()
+		if !errors.Is(err, errPrefixTaken) {
+			a.ID = id.NewAccount(numbers)
+		}
+		k = newKey(s.random, a.ID, AllScopes, a.CreatedAt)
+		k.once = once
 		entry := oplog.Begin(ctx, s.ids, oplog.Entry{
 			Action: oplog.AccountCreate, Account: a.ID, Subject: a.ID.String(),
 			After: oplog.Fields{"name": a.Name, "document": a.Document, "key": k.Prefix},
 		})
-		return s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		err = s.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 			entry.Write(ctx, tx)
 			return create(ctx, tx, a, k)
 		})
+		return err
 	})
+	if errors.Is(err, ErrMade) {
+		made, getErr := getAccount(ctx, s.db, a.ID)
+		return made, "", wrap(cmp.Or(getErr, err))
+	}
 	if err != nil {
 		return Account{}, "", wrap(err)
 	}
 	return a, k.text, nil
 }
 
-// create stores an account with its first key, or returns errTaken. It is done as well when it had done it before: then
-// the account's key is this very one, which nobody else could have drawn.
+// create stores an account with its first key, or returns errTaken, or [ErrMade] when the same form made it. It is done as
+// well when it had done it before: then the account's key is this very one, which nobody else could have drawn.
 func create(ctx context.Context, tx *sqldb.Tx, a Account, k freshKey) error {
 	isNew, err := insertAccount(ctx, tx, a)
 	if err != nil {
 		return err
 	}
 	if !isNew {
-		return expectKey(ctx, tx, k)
+		err := expectKey(ctx, tx, k)
+		if !errors.Is(err, errTaken) {
+			return err
+		}
+		if made, onceErr := isMadeBy(ctx, tx, a.ID, k.once); made || onceErr != nil {
+			return cmp.Or(onceErr, error(ErrMade))
+		}
+		return err
 	}
 	// A prefix that is there cannot be of an earlier run, which would have left its account too.
 	if isNew, err = insertKey(ctx, tx, k); err != nil {
 		return err
 	}
 	if !isNew {
-		return errTaken
+		return errPrefixTaken
 	}
 	ledger.Open(ctx, tx, a.ID)
 	return nil
+}
+
+// isMadeBy reports whether a form has made a key of an account.
+func isMadeBy(ctx context.Context, tx *sqldb.Tx, account id.Account, once string) (bool, error) {
+	if once == "" {
+		return false, nil
+	}
+	_, err := sqldb.One(ctx, tx, sqldb.Scalar[string], selectOnceSQL, account, once)
+	if errors.Is(err, sqldb.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Get returns an account.
@@ -143,10 +190,7 @@ func (s *Service) Change(ctx context.Context, account id.Account, assignments []
 // CreateKey stores a key of an account and returns it with its secret, which is never shown again. An operator chooses
 // what it may do.
 func (s *Service) CreateKey(ctx context.Context, account id.Account, scopes Scopes) (Key, string, error) {
-	if scopes == 0 {
-		return Key{}, "", wrap(refuse(fault.Invalid, "a key needs at least one scope"))
-	}
-	return s.createKey(ctx, account, scopes, "")
+	return s.CreateKeyOnce(ctx, account, scopes, "")
 }
 
 // KeysMax is the most keys of an account that work at a time.
@@ -158,13 +202,11 @@ var (
 	errKeyMade  = fault.New(fault.Conflict, "key_made", "the same form has made a key before, which was shown then: revoke it if it was lost, and make another")
 )
 
-// CreateKeyOnce makes a key for the people of an account: with full access, because they do not choose scopes, and one
-// however often the same form is sent.
-func (s *Service) CreateKeyOnce(ctx context.Context, account id.Account, once string) (Key, string, error) {
-	return s.createKey(ctx, account, AllScopes, once)
-}
-
-func (s *Service) createKey(ctx context.Context, account id.Account, scopes Scopes, once string) (Key, string, error) {
+// CreateKeyOnce is [Service.CreateKey] for a form, which makes one key however often it is sent.
+func (s *Service) CreateKeyOnce(ctx context.Context, account id.Account, scopes Scopes, once string) (Key, string, error) {
+	if scopes == 0 {
+		return Key{}, "", wrap(refuse(fault.Invalid, "a key needs at least one scope"))
+	}
 	var k freshKey
 	err := draw(func() error {
 		k = newKey(s.random, account, scopes, s.now())
@@ -195,14 +237,8 @@ func (s *Service) createKey(ctx context.Context, account id.Account, scopes Scop
 
 // permitKey refuses a key that the same form has made before, or that is one too many.
 func permitKey(ctx context.Context, tx *sqldb.Tx, account id.Account, once string) error {
-	if once != "" {
-		_, err := sqldb.One(ctx, tx, sqldb.Scalar[string], selectOnceSQL, account, once)
-		if err == nil {
-			return errKeyMade
-		}
-		if !errors.Is(err, sqldb.ErrNoRows) {
-			return err
-		}
+	if made, err := isMadeBy(ctx, tx, account, once); made || err != nil {
+		return cmp.Or(err, error(errKeyMade))
 	}
 	n, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], countKeysSQL, account)
 	if err == nil && n >= KeysMax {

@@ -79,7 +79,7 @@ func TestCreateDrawsAgain(t *testing.T) {
 		random := draws(t, account(1), key(1),
 			account(1), key(2), // number taken
 			account(2), key(1), // prefix taken
-			account(3), key(3))
+			key(3))
 		s := New(db, c, random)
 		s.ids = id.NewGenerator(c.Now, rand.Reader) // the log draws apart
 		first, _, err := s.Create(ctx, Params{Name: "first"})

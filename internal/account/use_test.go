@@ -1,14 +1,20 @@
 package account
 
 import (
+	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
+	"io"
+	mathrand "math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 )
@@ -40,7 +46,7 @@ func TestLastUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, text, err := one.CreateKeyOnce(ctx, a.ID, "form 1")
+		k, text, err := one.CreateKeyOnce(ctx, a.ID, AllScopes, "form 1")
 		if err != nil || k.Scopes != AllScopes {
 			t.Fatal(k, err)
 		}
@@ -137,7 +143,7 @@ func TestCreateKeyOnce(t *testing.T) {
 		made := make(chan Key, 8)
 		for range 8 {
 			senders.Go(func() {
-				switch k, _, err := s.CreateKeyOnce(ctx, a.ID, "form"); {
+				switch k, _, err := s.CreateKeyOnce(ctx, a.ID, AllScopes, "form"); {
 				case err == nil:
 					made <- k
 				case !errors.Is(err, errKeyMade):
@@ -149,7 +155,7 @@ func TestCreateKeyOnce(t *testing.T) {
 		if len(made) != 1 {
 			t.Fatalf("%d keys were made", len(made))
 		}
-		if _, _, err := s.CreateKeyOnce(ctx, other.ID, "form"); err != nil {
+		if _, _, err := s.CreateKeyOnce(ctx, other.ID, ScopeMEDRead, "form"); err != nil {
 			t.Error("another account's form:", err)
 		}
 		k := <-made
@@ -170,4 +176,63 @@ func TestCreateKeyOnce(t *testing.T) {
 			t.Error("there is room again:", err)
 		}
 	})
+}
+
+// A form makes one account, also when it is sent many times at once, and whoever is late is told which.
+func TestCreateOnce(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		ctx, s := t.Context(), New(db, clock.New(nil), rand.Reader)
+		var senders sync.WaitGroup
+		const many = 8
+		made, again := make(chan Account, many), make(chan Account, many)
+		for range many {
+			senders.Go(func() {
+				switch a, key, err := s.CreateOnce(ctx, Params{Name: "a"}, "form"); {
+				case err == nil && key != "":
+					made <- a
+				case errors.Is(err, ErrMade) && key == "":
+					again <- a
+				default:
+					t.Error(a, key != "", err)
+				}
+			})
+		}
+		senders.Wait()
+		if len(made) != 1 || len(again) != many-1 {
+			t.Fatalf("%d accounts were made", len(made))
+		}
+		first := <-made
+		for range many - 1 {
+			if a := <-again; a.ID != first.ID || a.Name != "a" {
+				t.Errorf("told of %+v, not of %+v", a, first)
+			}
+		}
+		// Another form makes another, also where its first number is taken by an account that another way made.
+		taken := id.NewAccount(mathrand.NewChaCha8(sha256.Sum256([]byte("account other"))))
+		s.random = io.MultiReader(bytes.NewReader(numberBytes(taken)), rand.Reader)
+		if _, _, err := s.Create(ctx, Params{Name: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		s.random = rand.Reader
+		if b, err := s.Get(ctx, taken); err != nil || b.Name != "b" {
+			t.Fatal(b, err)
+		}
+		c, _, err := s.CreateOnce(ctx, Params{Name: "c"}, "other")
+		if err != nil || c.ID == taken || c.ID == first.ID {
+			t.Fatal(c, err)
+		}
+		if late, _, err := s.CreateOnce(ctx, Params{Name: "d"}, "other"); !errors.Is(err, ErrMade) || late.ID != c.ID || late.Name != "c" {
+			t.Errorf("told of %+v, %v", late, err)
+		}
+		if n := count(t, db, `SELECT COUNT(*) FROM account`); n != 3 {
+			t.Errorf("%d accounts", n)
+		}
+	})
+}
+
+// numberBytes is what a source of randomness has to give for an account's number.
+func numberBytes(a id.Account) []byte {
+	const shift = 24 // a number has 40 bits
+	return binary.BigEndian.AppendUint64(nil, uint64(a)<<shift)
 }

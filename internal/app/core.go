@@ -249,6 +249,16 @@ func (c *Core) CountStuckDeposits(ctx context.Context) (int64, error) {
 	return deposit.CountStuck(ctx, c.DB)
 }
 
+// ListUnmatchedDeposits returns the payments at the crypto provider that belong to no deposit and wait to be looked at.
+func (c *Core) ListUnmatchedDeposits(ctx context.Context) ([]deposit.Unmatched, error) {
+	return deposit.ListUnmatched(ctx, c.DB)
+}
+
+// DismissUnmatchedDeposit notes why nothing more is to be done about such a payment.
+func (c *Core) DismissUnmatchedDeposit(ctx context.Context, payment, why string) error {
+	return deposit.DismissUnmatched(ctx, c.DB, c.IDs, payment, why)
+}
+
 // CountUnmatchedDeposits returns how many payments at the crypto provider belong to no deposit.
 func (c *Core) CountUnmatchedDeposits(ctx context.Context) (int64, error) {
 	return deposit.CountUnmatched(ctx, c.DB)

@@ -75,6 +75,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 	frame := &httpkit.Frame{
 		IDs: core.IDs, Clock: core.Clock, Log: log,
 		Ready: s.node.Ready, Spelling: api.Spelling, Observe: s.metrics.observe, Proxies: serve.TrustedProxy,
+		Secrets: []string{callback.Prefix, dashboard.LinkPrefix},
 	}
 	once := idempotency.New(core.DB, core.Clock, serve.KeyRetention)
 	hooks, err := core.webhooks(s.node, bank.Simulated, log, s.metrics.delivered)

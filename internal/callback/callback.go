@@ -95,7 +95,7 @@ func (h *Handler) take(r *http.Request) error {
 	}
 	name := sender.Name
 	scope := httpkit.ScopeOf(r)
-	scope.Route, scope.Secret = Prefix+name, true
+	scope.Route = Prefix + name
 	switch {
 	case !sender.isShown(r.TLS):
 		h.count(name, "no_certificate")

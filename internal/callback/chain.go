@@ -52,7 +52,7 @@ func (h *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Chain) take(r *http.Request) error {
 	name := h.provider.Name()
 	scope := httpkit.ScopeOf(r)
-	scope.Route, scope.Secret = Prefix+name, true
+	scope.Route = Prefix + name
 	if r.Method != http.MethodPost {
 		return errMethod
 	}

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/ponte-pay/ponte/internal/account"
@@ -19,8 +20,8 @@ import (
 type adminAccountData struct {
 	Account     account.Account
 	BRL, USDT   shownBalance
-	Holds       []ledger.Transfer
-	Keys        []account.Key
+	Holds       few[ledger.Transfer]
+	Keys        few[account.Key]
 	Members     []user.Member
 	Invitations []user.Invitation
 	Charges     []routedCharge // the latest
@@ -31,6 +32,7 @@ type adminAccountData struct {
 	Status   *form
 	Adjust   *form
 	Hold     *form
+	Release  *form
 	Key      *form
 	Invite   *form
 	Once     string // hidden in the forms that move money or give power
@@ -54,13 +56,23 @@ func (d *Dashboard) find(v *visit) (account.Account, error) {
 	return d.Accounts.Get(v.Context(), number)
 }
 
+// ReleaseForm returns the form that releases a hold.
+func (d adminAccountData) ReleaseForm(hold id.ID) *form {
+	if d.Release.Value("hold") == id.Hold.Format(hold) {
+		return d.Release
+	}
+	return newForm(d.Release.v)
+}
+
 // accountData reads an account and what belongs to it.
 func (d *Dashboard) accountData(v *visit) (data adminAccountData, err error) {
 	if data.Account, err = d.find(v); err != nil {
 		return data, err
 	}
 	ctx, number := v.Context(), data.Account.ID
-	data.Set, data.Status, data.Adjust, data.Hold, data.Key, data.Invite = newForm(v), newForm(v), newForm(v), newForm(v), newForm(v), newForm(v)
+	for _, f := range []**form{&data.Set, &data.Status, &data.Adjust, &data.Hold, &data.Release, &data.Key, &data.Invite} {
+		*f = newForm(v)
+	}
 	data.Adjust.set("currency", string(money.CurrencyBRL))
 	data.Invite.set("role", string(user.Owner))
 	data.Settings, data.Once = settingFields(v, data.Account.Settings, data.Set, nil), d.once()
@@ -77,8 +89,18 @@ func (d *Dashboard) accountData(v *visit) (data adminAccountData, err error) {
 	for _, look := range []func() error{
 		func() error { data.BRL, err = d.balance(v, number, money.CurrencyBRL); return err },
 		func() error { data.USDT, err = d.balance(v, number, money.CurrencyUSDT); return err },
-		func() error { data.Holds, err = ledger.Holds(ctx, d.DB, number); return err },
-		func() error { data.Keys, err = d.Accounts.ListKeys(ctx, number); return err },
+		func() error {
+			holds, err := ledger.Holds(ctx, d.DB, number)
+			data.Holds = newFew(holds)
+			return err
+		},
+		func() error {
+			keys, err := d.Accounts.ListKeys(ctx, number)
+			// Those that work come first; what has ended is the past.
+			slices.SortStableFunc(keys, func(a, b account.Key) int { return a.RevokedAt.Compare(b.RevokedAt) })
+			data.Keys = newFew(keys)
+			return err
+		},
 		func() error { data.Members, err = d.Users.Members(ctx, number); return err },
 		func() error { data.Invitations, err = d.Users.Invitations(ctx, number); return err },
 		func() error {
@@ -176,72 +198,64 @@ func (d *Dashboard) adminSettings(v *visit) (reply, error) {
 // errKey is for a form that was sent twice with other contents: the page was used in two windows.
 var errKey = fault.New(fault.Conflict, "form_used", "this form was sent before; load the page again")
 
-// formKey returns the key by which a form moves money once.
-func (f *form) formKey() string {
-	key := f.text("once", textRule{required: true, max: 64})
-	if f.Errors["once"] != "" {
-		f.Error = f.v.t("fault.form_broken")
-	}
-	return "form " + key
+// byHand moves money of the account by a form of its page, once the operator has proven who they are, and once however often
+// the form is sent. read reads the form and returns what then moves the money.
+func (d *Dashboard) byHand(v *visit, said string, read func(f *form, account id.Account) func(key string) error, place func(*adminAccountData) **form) (reply, error) {
+	return d.onAccount(v, said, func(a account.Account, f *form) error {
+		move := read(f, a.ID)
+		if err := d.prove(v, f); err != nil || f.broken() {
+			return err
+		}
+		err := move("form " + f.Value("once"))
+		switch {
+		case errors.Is(err, ledger.ErrAnother):
+			return errKey
+		case errors.Is(err, ledger.ErrNoHold):
+			return errNoRoute
+		}
+		return err
+	}, place)
 }
 
 func (d *Dashboard) adminAdjust(v *visit) (reply, error) {
-	return d.onAccount(v, "admin.adjusted", func(a account.Account, f *form) error {
-		key := f.formKey()
+	return d.byHand(v, "admin.adjusted", func(f *form, number id.Account) func(string) error {
 		currency := money.Currency(f.choice("currency", string(money.CurrencyBRL), string(money.CurrencyUSDT)))
 		amount, err := money.ParseAmount(currency, f.number("amount"))
 		if err != nil || amount.Units == 0 {
 			f.wrong("amount", "form.amount")
 		}
 		reason := f.reason(true)
-		if f.broken() {
-			return nil
+		return func(key string) error {
+			_, err := d.Operator.Ledger.AdjustOnce(v.Context(), key, number, amount, reason)
+			return err
 		}
-		_, err = d.Operator.Ledger.AdjustOnce(v.Context(), key, a.ID, amount, reason)
-		return once(err)
 	}, func(data *adminAccountData) **form { return &data.Adjust })
 }
 
 func (d *Dashboard) adminHold(v *visit) (reply, error) {
-	return d.onAccount(v, "admin.held", func(a account.Account, f *form) error {
-		key := f.formKey()
+	return d.byHand(v, "admin.held", func(f *form, number id.Account) func(string) error {
 		amount, reason := f.brl("amount", 1), f.reason(true)
-		if f.broken() {
-			return nil
+		return func(key string) error {
+			_, err := d.Operator.Ledger.HoldOnce(v.Context(), key, number, amount, reason)
+			return err
 		}
-		_, err := d.Operator.Ledger.HoldOnce(v.Context(), key, a.ID, amount, reason)
-		return once(err)
 	}, func(data *adminAccountData) **form { return &data.Hold })
 }
 
-// once returns what a person is told of a key that was used for something else.
-func once(err error) error {
-	if errors.Is(err, ledger.ErrAnother) {
-		return errKey
-	}
-	return err
-}
-
 func (d *Dashboard) adminRelease(v *visit) (reply, error) {
-	a, err := d.find(v)
-	if err != nil {
-		return reply{}, err
-	}
-	hold, err := id.Hold.Parse(v.PostFormValue("hold"))
-	if err != nil {
-		return reply{}, errForm
-	}
-	_, err = d.Operator.Ledger.Release(v.Context(), a.ID, hold)
-	switch {
-	case errors.Is(err, ledger.ErrNoHold):
-		return reply{}, errNoRoute
-	case errors.Is(err, ledger.ErrReleased): // somebody was faster, and it is as it was wished
-		err = nil
-	}
-	if err != nil {
-		return reply{}, err
-	}
-	return done(v, "admin.released", adminAccountPath(a.ID))
+	return d.byHand(v, "admin.released", func(f *form, number id.Account) func(string) error {
+		hold, err := id.Hold.Parse(f.text("hold", textRule{required: true}))
+		return func(string) error {
+			if err != nil {
+				return ledger.ErrNoHold
+			}
+			_, err := d.Operator.Ledger.Release(v.Context(), number, hold)
+			if errors.Is(err, ledger.ErrReleased) { // somebody was faster, and it is as it was wished
+				return nil
+			}
+			return err
+		}
+	}, func(data *adminAccountData) **form { return &data.Release })
 }
 
 func (d *Dashboard) adminCreateKey(v *visit) (reply, error) {
@@ -259,8 +273,12 @@ func (d *Dashboard) adminCreateKey(v *visit) (reply, error) {
 	}
 	made := ""
 	if !f.broken() {
-		if _, made, err = d.Accounts.CreateKey(v.Context(), a.ID, scopes); err != nil {
+		_, made, err = d.Accounts.CreateKeyOnce(v.Context(), a.ID, scopes, f.Value("once"))
+		if err != nil && !f.refuse(err) {
 			return reply{}, err
+		}
+		if f.broken() {
+			f.set("once", "") // what comes next is another wish
 		}
 	}
 	data, err := d.accountData(v)

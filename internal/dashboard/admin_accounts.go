@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"errors"
+
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/fault"
 )
@@ -9,6 +11,7 @@ import (
 type adminAccountsData struct {
 	Form     *form // what is looked for
 	Create   *form
+	Once     string // hidden in that
 	Statuses []option
 	Accounts []account.Account
 	Pager    pager
@@ -30,7 +33,7 @@ func statusOptions(v *visit) (list []option) {
 func (d *Dashboard) accountsData(v *visit) (adminAccountsData, error) {
 	q := v.URL.Query()
 	data := adminAccountsData{
-		Form: newForm(v).set("q", q.Get("q")).set("status", q.Get("status")), Create: newForm(v),
+		Form: newForm(v).set("q", q.Get("q")).set("status", q.Get("status")), Create: newForm(v), Once: d.once(),
 		Statuses: append([]option{{"", v.t("admin.any_status")}}, statusOptions(v)...),
 	}
 	after, err := account.ParseCursor(q.Get("after"))
@@ -56,24 +59,32 @@ func (d *Dashboard) adminAccounts(v *visit) (reply, error) {
 	return page("admin_accounts", data)
 }
 
+// adminCreateAccount makes an account, once however often the form is sent: whoever sends it again is led to the account.
 func (d *Dashboard) adminCreateAccount(v *visit) (reply, error) {
+	f := newForm(v)
+	once, err := f.onceKey()
+	if err != nil {
+		return reply{}, err
+	}
+	p := account.Params{Name: f.text("name", textRule{required: true}), Document: f.text("document", textRule{max: documentMax})}
+	var made account.Account
+	key := ""
+	if !f.broken() {
+		made, key, err = d.Accounts.CreateOnce(v.Context(), p, once)
+		switch {
+		case errors.Is(err, account.ErrMade):
+			return done(v, "admin.account_made_before", adminAccountPath(made.ID))
+		case err != nil && !f.refuse(err):
+			return reply{}, err
+		}
+	}
 	data, err := d.accountsData(v)
 	if err != nil {
 		return reply{}, err
 	}
-	f := newForm(v)
-	data.Create = f
-	p := account.Params{Name: f.text("name", textRule{required: true}), Document: f.text("document", textRule{max: 20})}
-	if f.broken() {
-		return again("admin_accounts", data)
+	data.Create, data.Once, data.Key = f, f.nextOnce(data.Once), key
+	if key != "" {
+		data.Made = &made
 	}
-	made, key, err := d.Accounts.Create(v.Context(), p)
-	if err != nil {
-		return reply{}, err
-	}
-	if data, err = d.accountsData(v); err != nil {
-		return reply{}, err
-	}
-	data.Made, data.Key = &made, key
-	return reply{page: "admin_accounts", data: data, secret: true}, nil
+	return showSecret("admin_accounts", f, data)
 }

@@ -152,8 +152,8 @@ func (c routedCharge) Public() string { return id.Charge.Format(c.ID) }
 
 // adminDoubtData is money of which nobody knows whether it left, and coins that are worth a look.
 type adminDoubtData struct {
-	Doubts  []doubt
-	Reviews []review
+	Doubts  few[doubt]
+	Reviews few[review]
 	Now     time.Time
 }
 
@@ -182,13 +182,14 @@ const reviewAgeMax = 7 * 24 * time.Hour
 
 func (d *Dashboard) adminDoubt(v *visit) (reply, error) {
 	data := adminDoubtData{Now: d.Clock.Now()}
+	var doubts []doubt
 	payouts, err := payout.ListDoubts(v.Context(), d.DB)
 	if err != nil {
 		return reply{}, err
 	}
 	for i := range payouts {
 		p := &payouts[i]
-		data.Doubts = append(data.Doubts, doubt{
+		doubts = append(doubts, doubt{
 			Kind: "payout", Public: id.Payout.Format(p.ID), Account: p.Account, Amount: v.locale.brl(p.Gross()), Where: p.Acquirer, Name: p.Name(),
 			Sends: p.Sends, Since: p.DoubtAt, CheckAt: p.CheckAt,
 		})
@@ -203,7 +204,7 @@ func (d *Dashboard) adminDoubt(v *visit) (reply, error) {
 		if name == "" {
 			name = w.Name()
 		}
-		data.Doubts = append(data.Doubts, doubt{
+		doubts = append(doubts, doubt{
 			Kind: "withdrawal", Public: id.CryptoPayout.Format(w.ID), Account: w.Account, Amount: v.locale.usdt(w.Gross()), Where: w.Provider, Name: name,
 			Sends: w.Sends, Since: w.DoubtAt, CheckAt: w.CheckAt, Reason: w.Reason,
 		})
@@ -212,9 +213,11 @@ func (d *Dashboard) adminDoubt(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	list := make([]review, len(reviews))
 	for i := range reviews {
-		data.Reviews = append(data.Reviews, review{reviews[i], id.CryptoCharge.Format(reviews[i].ID)})
+		list[i] = review{reviews[i], id.CryptoCharge.Format(reviews[i].ID)}
 	}
+	data.Doubts, data.Reviews = newFew(doubts), newFew(list)
 	return page("admin_doubt", data)
 }
 
@@ -234,24 +237,46 @@ func (d *Dashboard) adminAsk(v *visit) (reply, error) {
 	return done(v, "admin.asked_still", adminPath+"/doubt")
 }
 
+// strays are why a payment belongs to nobody, as they are stored, by the names of their texts.
+var strays = map[string]string{
+	"it could not be followed: its charge must be looked at": "admin.stray_lost",
+	"it names no charge of ours":                             "admin.stray_foreign",
+	"it names no crypto charge of ours":                      "admin.stray_foreign",
+	"its charge is at another acquirer":                      "admin.stray_elsewhere",
+	"its crypto charge is at another provider":               "admin.stray_elsewhere",
+	"it names another charge than the one it is shown with":  "admin.stray_mixed",
+	"it was paid to another key than its charge's":           "admin.stray_key",
+}
+
+// stray says why a payment belongs to nobody; one that has no text of ours as it is stored.
+func (l locale) stray(reason string) string {
+	if key := strays[reason]; key != "" {
+		return l.text(key)
+	}
+	return reason
+}
+
 // adminUnmatchedData is what belongs to nobody.
 type adminUnmatchedData struct {
-	Payments    []charge.Unmatched
-	Infractions []infraction.Unmatched
-	Coins       []deposit.Unmatched
+	Payments    few[charge.Unmatched]
+	Infractions few[infraction.Unmatched]
+	Coins       few[deposit.Unmatched]
 	Form        *form
 	Name        string // what Form is about
 }
 
 func (d *Dashboard) unmatchedData(v *visit) (data adminUnmatchedData, err error) {
 	data.Form = newForm(v)
-	if data.Payments, err = charge.ListUnmatched(v.Context(), d.DB); err != nil {
+	payments, err := charge.ListUnmatched(v.Context(), d.DB)
+	if err != nil {
 		return data, err
 	}
-	if data.Infractions, err = infraction.ListUnmatched(v.Context(), d.DB); err != nil {
+	infractions, err := infraction.ListUnmatched(v.Context(), d.DB)
+	if err != nil {
 		return data, err
 	}
-	data.Coins, err = deposit.ListUnmatched(v.Context(), d.DB)
+	coins, err := deposit.ListUnmatched(v.Context(), d.DB)
+	data.Payments, data.Infractions, data.Coins = newFew(payments), newFew(infractions), newFew(coins)
 	return data, err
 }
 

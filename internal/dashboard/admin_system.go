@@ -13,6 +13,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/user"
 	"github.com/ponte-pay/ponte/internal/webhook"
@@ -239,7 +240,7 @@ func (d *Dashboard) inviteBy(v *visit, f *form, i user.Invitation) (link string,
 }
 
 // link returns the address of a one-time link.
-func (d *Dashboard) link(v *visit, token string) string { return d.origin(v) + "/invitations/" + token }
+func (d *Dashboard) link(v *visit, token string) string { return d.origin(v) + LinkPrefix + token }
 
 func (d *Dashboard) adminInviteOperator(v *visit) (reply, error) {
 	f := newForm(v)
@@ -316,12 +317,14 @@ func (d *Dashboard) adminRemovePerson(v *visit) (reply, error) {
 // adminAuditData is the audit on demand.
 type adminAuditData struct {
 	audit.Progress
+	Shown   few[ledger.Problem] // of the problems
 	Percent int
 	Running bool
 }
 
 func (d *Dashboard) adminAudit(v *visit) (reply, error) {
 	data := adminAuditData{Progress: d.Operator.Audits.Look()}
+	data.Shown = newFew(data.Problems)
 	data.Running = data.State == audit.Waiting || data.State == audit.Running
 	if !data.Running && v.Header.Get("HX-Request") != "" {
 		// Its end changes more than what is polled: what was found, and what can be done next.

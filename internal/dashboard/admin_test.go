@@ -84,7 +84,16 @@ func TestAdminAccount(t *testing.T) {
 	t.Parallel()
 	testkit.Each(t, func(t *testing.T, s *testkit.Service) {
 		ctx, op := t.Context(), newOperator(t, s)
-		made := op.Post(t, "/admin/accounts", url.Values{"name": {"Padaria São João"}, "document": {"12345678000195"}}).Want(t, http.StatusOK, "bp_", "Padaria São João")
+		open := url.Values{"name": {"Padaria São João"}, "document": {"12345678000195"}, "once": {onceOf(t, op.Get(t, "/admin/accounts"))}}
+		made := op.Post(t, "/admin/accounts", open).Want(t, http.StatusOK, "bp_", "Padaria São João")
+		if again := op.Post(t, "/admin/accounts", open).Want(t, http.StatusSeeOther); !strings.Contains(made.Body, again.Location) {
+			t.Errorf("sent twice, it leads to %s", again.Location)
+		}
+		op.Post(t, "/admin/accounts", with(open, "name", "")).Want(t, http.StatusUnprocessableEntity, `id="new-name-e"`)
+		op.Post(t, "/admin/accounts", with(open, "once", "")).Want(t, http.StatusBadRequest)
+		if onceOf(t, made) == open.Get("once") {
+			t.Error("the next account would be the same")
+		}
 		if made.Header.Get("Content-Encoding") != "" {
 			t.Error("a page with a secret is compressed")
 		}
@@ -92,7 +101,7 @@ func TestAdminAccount(t *testing.T) {
 		number := regexp.MustCompile(`/admin/accounts/(acc_[0-9a-z]{8})`).FindStringSubmatch(found.Body)[1]
 		op.Get(t, "/admin/accounts?status=banned").Want(t, http.StatusOK).Lacks(t, "Padaria")
 		path := "/admin/accounts/" + number
-		page := op.Get(t, path).Want(t, http.StatusOK, "Padaria São João", "R$\u00a00,00")
+		op.Get(t, path).Want(t, http.StatusOK, "Padaria São João", "R$\u00a00,00")
 		get := func() account.Account {
 			t.Helper()
 			list, err := s.Core.Accounts.Search(ctx, account.Query{Text: number})
@@ -126,51 +135,58 @@ func TestAdminAccount(t *testing.T) {
 			t.Errorf("settings: %+v", settings)
 		}
 
-		// A form that is sent twice moves money once.
-		once := onceOf(t, page)
-		adjust := url.Values{"once": {once}, "currency": {"BRL"}, "amount": {"1.500,00"}, "reason": {"opening"}}
+		// A form that is sent twice moves money once, and none without a code. A code is good for one page.
+		proof := func() []string { return []string{"once", onceOf(t, op.Get(t, path)), "proof", op.Code()} }
+		first := proof()
+		adjust := with(url.Values{"currency": {"BRL"}, "amount": {"1.500,00"}, "reason": {"opening"}}, first...)
+		op.Post(t, path+"/adjustments", with(adjust, "proof", "000000")).Want(t, http.StatusUnprocessableEntity, `id="adjust-code-e"`, "1.500,00")
+		op.Post(t, path+"/adjustments", with(adjust, "proof", "")).Want(t, http.StatusUnprocessableEntity, `id="adjust-code-e"`)
 		for range 2 {
 			op.Post(t, path+"/adjustments", adjust).Want(t, http.StatusSeeOther)
 		}
 		lastEntry(t, s, oplog.AccountAdjust, "amount=1500.00 opening")
-		adjust.Set("amount", "99,00")
-		op.Post(t, path+"/adjustments", adjust).Want(t, http.StatusUnprocessableEntity, "já foi enviado")
-		op.Post(t, path+"/adjustments", url.Values{"once": {"another"}, "currency": {"BRL"}, "amount": {"-0,50"}, "reason": {""}}).Want(t, http.StatusUnprocessableEntity, `id="adjust-reason-e"`)
-		op.Post(t, path+"/adjustments", url.Values{"once": {"another"}, "currency": {"BRL"}, "amount": {"-0,50"}, "reason": {"fee"}}).Want(t, http.StatusSeeOther)
+		op.Post(t, path+"/adjustments", with(adjust, "amount", "99,00")).Want(t, http.StatusUnprocessableEntity, "já foi enviado")
+		hold := with(url.Values{"amount": {"100"}, "reason": {"review"}}, first...)
+		op.Post(t, path+"/holds", with(hold, "proof", "000000")).Want(t, http.StatusUnprocessableEntity, `id="hold-code-e"`)
 		for range 2 {
-			op.Post(t, path+"/holds", url.Values{"once": {once}, "amount": {"100"}, "reason": {"review"}}).Want(t, http.StatusSeeOther)
+			op.Post(t, path+"/holds", hold).Want(t, http.StatusSeeOther)
 		}
-		page = op.Get(t, path).Want(t, http.StatusOK, "R$\u00a01.399,50", "R$\u00a0100,00", "review")
-		hold := regexp.MustCompile(`value="(hld_[0-9a-z]{26})"`).FindStringSubmatch(page.Body)
-		if hold == nil {
+		second := proof()
+		adjust = with(url.Values{"currency": {"BRL"}, "amount": {"-0,50"}, "reason": {""}}, second...)
+		op.Post(t, path+"/adjustments", adjust).Want(t, http.StatusUnprocessableEntity, `id="adjust-reason-e"`)
+		op.Post(t, path+"/adjustments", with(adjust, "reason", "fee")).Want(t, http.StatusSeeOther)
+		page := op.Get(t, path).Want(t, http.StatusOK, "R$\u00a01.399,50", "R$\u00a0100,00", "review")
+		held := regexp.MustCompile(`value="(hld_[0-9a-z]{26})"`).FindStringSubmatch(page.Body)
+		if held == nil {
 			t.Fatal("the hold is not shown")
 		}
+		release := with(url.Values{"hold": {held[1]}}, second...)
+		op.Post(t, path+"/holds/release", with(release, "proof", "000000")).Want(t, http.StatusUnprocessableEntity, `id="release-code-0-e"`)
 		for range 2 { // the second finds it as it was wished
-			op.Post(t, path+"/holds/release", url.Values{"hold": {hold[1]}}).Want(t, http.StatusSeeOther)
+			op.Post(t, path+"/holds/release", release).Want(t, http.StatusSeeOther)
 		}
 		lastEntry(t, s, oplog.AccountRelease, "amount=100.00")
 		if b, err := ledger.Balances(ctx, s.Core.DB, get().ID, money.CurrencyBRL); err != nil || b.Available != 1499_50 || b.Blocked != 0 {
 			t.Errorf("balances: %+v, %v", b, err)
 		}
 		other := s.Account(t, "Livraria")
-		op.Post(t, "/admin/accounts/"+other.ID.String()+"/holds/release", url.Values{"hold": {hold[1]}}).Want(t, http.StatusNotFound)
+		op.Post(t, "/admin/accounts/"+other.ID.String()+"/holds/release", release).Want(t, http.StatusNotFound)
+		op.Post(t, path+"/holds/release", with(release, "hold", "hld_nonsense")).Want(t, http.StatusNotFound)
 
 		// Keys and people.
-		proven := func(form url.Values) url.Values {
-			t.Helper()
-			return with(form, "once", onceOf(t, op.Get(t, path)), "proof", op.Code())
-		}
-		once = onceOf(t, op.Get(t, path))
+		once := second[1]
 		op.Post(t, path+"/keys", url.Values{"once": {once}, "proof": {"000000"}}).Want(t, http.StatusUnprocessableEntity, `id="scopes-e"`)
 		op.Post(t, path+"/keys", url.Values{"scopes": {"balance:read"}, "once": {once}, "proof": {"guess"}}).Want(t, http.StatusUnprocessableEntity, `id="key-code-e"`).Lacks(t, "bp_")
-		key := op.Post(t, path+"/keys", proven(url.Values{"scopes": {"balance:read", "med:read"}})).Want(t, http.StatusOK, "bp_")
+		form := with(url.Values{"scopes": {"balance:read", "med:read"}}, second...)
+		key := op.Post(t, path+"/keys", form).Want(t, http.StatusOK, "bp_")
+		op.Post(t, path+"/keys", form).Want(t, http.StatusUnprocessableEntity, "já criou uma chave").Lacks(t, "bp_")
 		prefix := regexp.MustCompile(`value="bp_([0-9a-f]{8})_`).FindStringSubmatch(key.Body)[1]
 		op.Post(t, "/admin/accounts/"+other.ID.String()+"/keys/revoke", url.Values{"prefix": {prefix}}).Want(t, http.StatusNotFound)
 		op.Post(t, path+"/keys/revoke", url.Values{"prefix": {prefix}}).Want(t, http.StatusSeeOther)
 		lastEntry(t, s, oplog.KeyRevoke, "state=works state=revoked")
 		op.Post(t, path+"/people", url.Values{"email": {"dono@example.com"}, "role": {"emperor"}, "once": {once}, "proof": {"guess"}}).Want(t, http.StatusUnprocessableEntity)
 		op.Post(t, path+"/people", url.Values{"email": {"dono@example.com"}, "role": {"owner"}, "once": {once}, "proof": {"guess"}}).Want(t, http.StatusUnprocessableEntity, `id="invite-code-e"`)
-		form := proven(url.Values{"email": {"no address"}, "role": {"finance"}})
+		form = with(url.Values{"email": {"no address"}, "role": {"finance"}}, second...)
 		op.Post(t, path+"/people", form).Want(t, http.StatusUnprocessableEntity, `id="invite-email-e"`)
 		link := op.Post(t, path+"/people", with(form, "email", "dono@example.com")).Want(t, http.StatusOK, s.URL+"/invitations/")
 		lastEntry(t, s, oplog.PersonInvite, "role=finance")
@@ -283,9 +299,11 @@ func TestAdminDeliveries(t *testing.T) {
 	s.Step(t)
 	createCharge(t, s, shop, "10.00")
 	exec(t, s, `UPDATE delivery SET state = 'parked', owner = NULL, attempt = 6`)
+	exec(t, s, `INSERT INTO delivery_attempt (account_id, event_id, endpoint_id, number, at, took, status)
+SELECT account_id, event_id, endpoint_id, 6, 1700000000000000, 1000, 503 FROM delivery`)
 	exec(t, s, `UPDATE endpoint SET failing_since = 1, version = version + 1`)
 	exec(t, s, `UPDATE bookmark SET number = number + 1 WHERE name = 'endpoints'`)
-	page := op.Get(t, "/admin/deliveries").Want(t, http.StatusOK, "http://127.0.0.1:1024/hook", shop.ID.String())
+	page := op.Get(t, "/admin/deliveries").Want(t, http.StatusOK, "http://127.0.0.1:1024/hook", shop.ID.String(), "14/11/2023", "#6", "503")
 	event := regexp.MustCompile(`value="(evt_[0-9a-z]{26})"`).FindStringSubmatch(page.Body)
 	if event == nil {
 		t.Fatalf("no delivery is parked: %s", page.Body)

@@ -1,7 +1,11 @@
 package dashboard
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ponte-pay/ponte/internal/account"
@@ -117,5 +121,33 @@ func TestSettingsInBothLanguages(t *testing.T) {
 				t.Errorf("%d of %d settings have a field: %v", len(keys), len(s.List()), keys)
 			}
 		}
+	}
+}
+
+// Every reason that a payment is kept for has a text, and no text is for a reason that is gone.
+func TestStraysHaveTexts(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	for _, file := range []string{"charge/reconcile.go", "charge/settle.go", "deposit/reconcile.go"} {
+		content, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Write(content)
+	}
+	written := map[string]bool{}
+	for _, found := range regexp.MustCompile(`(?:s\.unmatched\([^"\n]*|why = )"([^"]+)"`).FindAllStringSubmatch(source.String(), -1) {
+		written[found[1]] = true
+		if strays[found[1]] == "" {
+			t.Errorf("nothing is said for %q", found[1])
+		}
+	}
+	for reason := range strays {
+		if !written[reason] {
+			t.Errorf("nobody writes %q", reason)
+		}
+	}
+	if got := localeEN.stray("another"); got != "another" {
+		t.Error(got)
 	}
 }

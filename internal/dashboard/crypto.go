@@ -73,14 +73,18 @@ func (d *Dashboard) listDeposits(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	data := depositsData{Balance: balance, Asked: v.URL.RawQuery != ""}
-	p := deposit.Page{StartingAfter: v.URL.Query().Get("after"), Limit: pageRows}
 	if text := v.search(); text != "" {
-		if _, err := id.CryptoCharge.Parse(text); err == nil {
-			return goTo(accountPath(v.account, "deposits", text))
+		found, err := d.Deposits.Search(v.Context(), v.account.ID, text)
+		if err == nil {
+			return goTo(accountPath(v.account, "deposits", id.CryptoCharge.Format(found.ID)))
 		}
-		data.Search, p.ExternalID = text, text
+		if !errors.Is(err, deposit.ErrNotFound) {
+			return reply{}, err
+		}
+		data.Search = text
+		return page("deposits", data)
 	}
-	list, more, err := d.Deposits.List(v.Context(), v.account.ID, p)
+	list, more, err := d.Deposits.List(v.Context(), v.account.ID, deposit.Page{StartingAfter: v.URL.Query().Get("after"), Limit: pageRows})
 	if errors.Is(err, deposit.ErrCursor) {
 		return goTo(accountPath(v.account, "deposits"))
 	}
@@ -104,8 +108,9 @@ type depositData struct {
 	Timeline []moment
 }
 
+// showDeposit shows what is stored, as showCharge does.
 func (d *Dashboard) showDeposit(v *visit) (reply, error) {
-	found, err := d.Deposits.Get(v.Context(), v.account.ID, v.thing())
+	found, err := d.Deposits.Search(v.Context(), v.account.ID, v.thing())
 	if err != nil {
 		return reply{}, err
 	}

@@ -361,5 +361,5 @@ func TestOldSessionSeesNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.owner.Get(t, "/security/totp").Want(t, http.StatusOK, "Entrar de novo").Lacks(t, "data:image/png")
-	x.owner.Post(t, "/security/totp", url.Values{"code": {"000000"}}).Want(t, http.StatusSeeOther)
+	x.owner.Post(t, "/security/totp", url.Values{"code": {"000000"}, "once": {"AAAAAAAAAAAAAAAAAAAAAA"}}).Want(t, http.StatusSeeOther)
 }

@@ -60,6 +60,36 @@ func TestThingsOfOthersAreNotFound(t *testing.T) {
 	}
 }
 
+// What is asked for behind the question mark is not found either.
+func TestThingsOfOthersAreNotSearched(t *testing.T) {
+	t.Parallel()
+	s := testkit.Start(t, sqltest.SQLite(t))
+	own, foreign := s.Account(t, "Padaria"), s.Account(t, "Livraria")
+	ana := s.Person(t, "ana@example.com", own.ID, user.Owner)
+	theirs := s.Stock(t, foreign, s.World(), func() {
+		s.Advance(t, time.Minute)
+		s.Step(t)
+	})
+	book, sent := s.World().Books(t)[0], s.World().Payouts(t)[0]
+	endpoint, last := newEndpoint(t, s, foreign), lastEvent(t, s, foreign)
+	home := "/accounts/" + own.ID.String()
+	for _, path := range []string{
+		"/charges?q=" + theirs.Charge, "/charges?q=" + book.TxID, "/charges?q=" + book.EndToEndID, "/charges?q=stock-order", "/charges?after=" + theirs.Charge,
+		"/payouts?q=" + theirs.Payout, "/payouts?q=" + sent.ID, "/payouts?q=" + sent.EndToEndID, "/payouts?q=stock-refund", "/payouts?after=" + theirs.Payout,
+		"/deposits?q=" + theirs.Deposit, "/deposits?q=stock-topup", "/deposits?after=" + theirs.Deposit, "/withdrawals?after=" + theirs.Withdrawal,
+		"/infractions?after=" + theirs.Infraction, "/transactions?after=txn_in_" + strings.TrimPrefix(theirs.Charge, "chg_"),
+		"/events?q=" + last, "/events?after=" + last, "/webhooks/redeliver?endpoint=" + endpoint,
+	} {
+		got := ana.Get(t, home+path)
+		if got.Status != http.StatusOK && got.Status != http.StatusNotFound && (got.Status != http.StatusSeeOther || strings.Contains(got.Location, "_0")) {
+			t.Errorf("%s: %d to %q", path, got.Status, got.Location)
+		}
+		got.Lacks(t, "125,90", "maria@example.org", "shop.example.org", "Pedido 1042")
+	}
+	form := url.Values{"endpoint": {endpoint}, "since": {"2020-01-01T00:00"}, "until": {"2020-01-02T00:00"}}
+	ana.Post(t, home+"/webhooks/redeliver", form).Want(t, http.StatusNotFound)
+}
+
 func lastEvent(t *testing.T, s *testkit.Service, a testkit.Account) string {
 	t.Helper()
 	x, err := event.NewFeed(s.Core.DB).Last(t.Context(), a.ID)
@@ -69,7 +99,7 @@ func lastEvent(t *testing.T, s *testkit.Service, a testkit.Account) string {
 	return event.Prefix.Format(x)
 }
 
-func newEndpoint(t *testing.T, s *testkit.Service, a testkit.Account) string {
+func newEndpoint(t testing.TB, s *testkit.Service, a testkit.Account) string {
 	t.Helper()
 	hooks, err := s.Core.Webhooks(t.Context())
 	if err != nil {
@@ -94,7 +124,7 @@ func newInvitation(t *testing.T, s *testkit.Service, a testkit.Account) string {
 	return open[0].ID.String()
 }
 
-func newMember(t *testing.T, s *testkit.Service, a testkit.Account) string {
+func newMember(t testing.TB, s *testkit.Service, a testkit.Account) string {
 	t.Helper()
 	b := s.Person(t, "zoe@example.org", a.ID, user.Owner)
 	p, err := s.Core.Users.Find(t.Context(), b.Email)

@@ -96,6 +96,7 @@ func (l locale) amount(a money.Amount) string {
 var (
 	timeLayouts = map[locale]string{localePT: "02/01/2006 15:04", localeEN: "2 Jan 2006 15:04"}
 	dayLayouts  = map[locale]string{localePT: "02/01/2006", localeEN: "2 Jan 2006"}
+	dateLayouts = map[locale]string{localePT: "02/01", localeEN: "2 Jan"} // under a chart
 )
 
 // when shows a moment in Brasilia's time, and in UTC to who points at it.

@@ -54,7 +54,7 @@ func (e detourError) Error() string { return "dashboard: see " + string(e) }
 // serve passes the gate and calls the route.
 func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, route *route) {
 	v := d.visit(w, r)
-	v.scope.Route, v.scope.Secret = route.path, route.secret
+	v.scope.Route = route.path
 	var answer reply
 	err := d.admit(v, route)
 	if err == nil {

@@ -12,7 +12,7 @@ type keysData struct {
 	Form    *form
 	Once    string
 	Working []account.Key
-	Revoked []account.Key
+	Revoked few[account.Key]
 	Max     int
 }
 
@@ -22,13 +22,15 @@ func (keysData) Whole(k account.Key) bool { return k.Scopes == account.AllScopes
 func (d *Dashboard) keysData(v *visit, f *form) (keysData, error) {
 	data := keysData{Form: f, Once: cmp.Or(f.Value("once"), d.once()), Max: account.KeysMax}
 	keys, err := d.Accounts.ListKeys(v.Context(), v.account.ID)
+	var revoked []account.Key
 	for _, k := range keys {
 		if k.RevokedAt.IsZero() {
 			data.Working = append(data.Working, k)
 		} else {
-			data.Revoked = append(data.Revoked, k)
+			revoked = append(revoked, k)
 		}
 	}
+	data.Revoked = newFew(revoked)
 	return data, err
 }
 
@@ -53,7 +55,7 @@ func (d *Dashboard) createKey(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	if !f.broken() {
-		k, text, err := d.Accounts.CreateKeyOnce(v.Context(), v.account.ID, f.Value("once"))
+		k, text, err := d.Accounts.CreateKeyOnce(v.Context(), v.account.ID, account.AllScopes, f.Value("once"))
 		if err == nil {
 			return reply{page: "key_new", data: newKeyData{k, text}, secret: true}, nil
 		}

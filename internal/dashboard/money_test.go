@@ -361,6 +361,22 @@ func TestLists(t *testing.T) {
 				t.Errorf("%s leads to %q, status %d", q, got.Location, got.Status)
 			}
 		}
+		x.owner.AddTOTP(t, s)
+		s.Adjust(t, x.account.ID, money.CurrencyBRL, "100.00")
+		payout := x.payout(t, "20,00", "ana@example.com", "envio-1")
+		s.Advance(t, time.Minute)
+		s.Step(t)
+		s.Deliver(t)
+		sent := s.World().Payouts(t)[0]
+		if sent.EndToEndID == "" {
+			t.Fatalf("the bank has not sent it: %+v", sent)
+		}
+		for _, q := range []string{payout[strings.LastIndex(payout, "/")+1:], "envio-1", sent.EndToEndID, sent.ID, strings.ToUpper(sent.ID)} {
+			if got := x.owner.Get(t, x.path+"/payouts?q="+url.QueryEscape(q)); got.Location != payout {
+				t.Errorf("%s leads to %q, status %d", q, got.Location, got.Status)
+			}
+		}
+		x.owner.Get(t, x.path+"/payouts?q="+e2e).Want(t, http.StatusOK, "Nada encontrado") // money that came in is no payout
 		for _, q := range []string{"nothing", "\x00", strings.Repeat("x", 5000), "ext:", "chg_"} {
 			if got := x.owner.Get(t, x.path+"/charges?q="+url.QueryEscape(q)); got.Status != http.StatusOK {
 				t.Errorf("%q: status %d to %q", q, got.Status, got.Location)
@@ -441,7 +457,7 @@ func TestOverview(t *testing.T) {
 	x.owner.Get(t, x.path).Want(t, http.StatusOK, "Nenhuma cobrança em 30 dias", "Nenhum dinheiro entrou", "Nenhuma infração aberta")
 	pages := []string{x.charge(t, "10", ""), x.charge(t, "30", ""), x.charge(t, "40", "")}
 	x.pay(t, pages[1])
-	x.owner.Get(t, x.path).Want(t, http.StatusOK, "33 %", "1 pagas de 3 em 30 dias; 2 ainda aguardam", "<svg class=\"chart\"", "Entradas R$\u00a030,00", "entraram R$\u00a030,00 e saíram R$\u00a00,00")
+	x.owner.Get(t, x.path).Want(t, http.StatusOK, "33 %", "1 pagas de 3 em 30 dias; 2 ainda aguardam", "<svg class=\"chart wide\"", "<svg class=\"chart narrow\"", "Entradas R$\u00a030,00", "entraram R$\u00a030,00 e saíram R$\u00a00,00")
 	s.Advance(t, 2*charge.ExpiresInMax)
 	s.Step(t)
 	x.owner.Get(t, pages[0]).Want(t, http.StatusOK, "Vencida")

@@ -21,8 +21,8 @@ const (
 type overviewData struct {
 	BRL         brlBalance
 	USDT        usdtBalance
-	Chart       chart
-	Complete    bool // the chart shows everything
+	Charts      []chart // the same for wide and narrow screens; none when nothing moved
+	Complete    bool    // they show everything
 	In, Out     money.BRL
 	Tally       charge.Tally
 	Percent     int64 // of the charges that were paid
@@ -53,7 +53,7 @@ func (d *Dashboard) overview(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	data.Complete, data.Chart = complete, newChart(v.locale, days)
+	data.Complete, data.Charts = complete, newCharts(v.locale, days)
 	for _, day := range days {
 		data.In, data.Out = data.In+money.BRL(day.Inflow), data.Out+money.BRL(day.Outflow)
 	}
@@ -82,13 +82,13 @@ func (d *Dashboard) overview(v *visit) (reply, error) {
 
 // chart is what came in and went out a day, drawn in whole units of an SVG.
 type chart struct {
-	Width, Height int
-	Left, Right   int // of the lines
-	Base          int // where bars stand
-	Lines         []chartLine
-	Bars          []chartBar
-	Days          []activity.Day
-	Empty         bool
+	chartShape
+
+	Base  int // where bars stand
+	Right int // of the lines
+	Foot  int // where days are written
+	Lines []chartLine
+	Bars  []chartBar
 }
 
 type chartLine struct {
@@ -107,46 +107,67 @@ type chartBar struct {
 	Date            string
 }
 
-// Sizes of the chart.
+// chartShape is how large a chart is drawn. Text is not made smaller with the screen, so that a phone has a chart of its own.
+type chartShape struct {
+	Class         string
+	Width, Height int
+	Left          int // of the lines; amounts are written before them
+	BarWidth      int
+	slot          int // of a day, with its two bars
+}
+
+// chartShapes are the charts of a page; the stylesheet shows the one that fits.
+var chartShapes = []chartShape{
+	{Class: "wide", Width: 900, Height: 220, Left: 78, BarWidth: 10, slot: 27},
+	{Class: "narrow", Width: 322, Height: 220, Left: 64, BarWidth: 3, slot: 8},
+}
+
+// Sizes that all charts have.
 const (
-	chartWidth  = 900
-	chartHeight = 220
-	chartLeft   = 78
-	chartTop    = 14
-	chartBase   = 192
-	barSlot     = 27
-	barWidth    = 10
-	barGap      = 1
-	chartLines  = 4
-	labelEvery  = 5
+	chartTop   = 14
+	chartFoot  = 10 // below the days
+	chartBase  = 28 // below the bars
+	barGap     = 1
+	chartLines = 4
+	labelEvery = 5
 )
 
-func newChart(l locale, days []activity.Day) chart {
-	c := chart{Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartLeft + barSlot*len(days), Base: chartBase, Days: days}
+// newCharts draws the charts; none when nothing moved.
+func newCharts(l locale, days []activity.Day) (list []chart) {
 	var most int64
 	for _, d := range days {
 		most = max(most, d.Inflow, d.Outflow)
 	}
-	c.Empty = most == 0
-	top := roundUp(most)
+	if most == 0 {
+		return nil
+	}
+	for _, shape := range chartShapes {
+		list = append(list, shape.draw(l, days, roundUp(most)))
+	}
+	return list
+}
+
+func (s chartShape) draw(l locale, days []activity.Day, top int64) chart {
+	c := chart{chartShape: s, Right: s.Left + s.slot*len(days), Base: s.Height - chartBase, Foot: s.Height - chartFoot}
+	base := int64(c.Base)
 	for i := range int64(chartLines + 1) {
-		c.Lines = append(c.Lines, chartLine{Y: chartBase - i*(chartBase-chartTop)/chartLines, Text: l.short(money.BRL(top * i / chartLines))})
+		c.Lines = append(c.Lines, chartLine{Y: base - i*(base-chartTop)/chartLines, Text: l.short(money.BRL(top * i / chartLines))})
 	}
 	height := func(units int64) int64 {
 		if units <= 0 {
 			return 0
 		}
-		return max(1, mulDiv(units, chartBase-chartTop, top))
+		return max(1, mulDiv(units, base-chartTop, top))
 	}
 	for i, d := range days {
-		x := chartLeft + i*barSlot + (barSlot-2*barWidth-barGap)/2
+		x := s.Left + i*s.slot + (s.slot-2*s.BarWidth-barGap)/2
 		in, out := height(d.Inflow), height(d.Outflow)
 		bar := chartBar{
-			X: x, InY: chartBase - in, InHeight: in, OutX: x + barWidth + barGap, OutY: chartBase - out, OutHeight: out,
-			InText: l.brl(money.BRL(d.Inflow)), OutText: l.brl(money.BRL(d.Outflow)), Date: l.day(d.Start), LabelX: x + barWidth,
+			X: x, InY: base - in, InHeight: in, OutX: x + s.BarWidth + barGap, OutY: base - out, OutHeight: out,
+			InText: l.brl(money.BRL(d.Inflow)), OutText: l.brl(money.BRL(d.Outflow)), Date: l.day(d.Start), LabelX: x + s.BarWidth,
 		}
 		if (len(days)-1-i)%labelEvery == 0 {
-			bar.Label = d.Start.In(brasilia).Format("02/01")
+			bar.Label = d.Start.In(brasilia).Format(dateLayouts[l])
 		}
 		c.Bars = append(c.Bars, bar)
 	}

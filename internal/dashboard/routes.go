@@ -13,7 +13,6 @@ type route struct {
 	path     string
 	rule     rule
 	resource account.Resources // what an operator can switch off; 0 for nothing
-	secret   bool              // the path itself is a secret: the log shows the pattern instead
 	answer   func(*Dashboard, *visit) (reply, error)
 }
 
@@ -25,6 +24,9 @@ const (
 	totpPath     = "/security/totp"
 	adminPath    = "/admin"
 )
+
+// LinkPrefix is what the path of a one-time link begins with. The rest of it is a secret, which no log may show.
+const LinkPrefix = "/invitations/"
 
 // pageRoutes are the pages and forms of people and their accounts, each with who may use it.
 func pageRoutes() []*route {
@@ -40,9 +42,9 @@ func pageRoutes() []*route {
 		{method: get, path: codePath, rule: half, answer: (*Dashboard).showCode},
 		{method: post, path: codePath, rule: half, answer: (*Dashboard).giveCode},
 		{method: post, path: "/sign-out", rule: half, answer: (*Dashboard).signOut},
-		{method: get, path: "/invitations/{token}", rule: anyone, secret: true, answer: (*Dashboard).showInvitation},
-		{method: post, path: "/invitations/{token}", rule: anyone, secret: true, answer: (*Dashboard).acceptInvitation},
-		{method: post, path: "/invitations/{token}/join", rule: signedIn, secret: true, answer: (*Dashboard).joinInvitation},
+		{method: get, path: LinkPrefix + "{token}", rule: anyone, answer: (*Dashboard).showInvitation},
+		{method: post, path: LinkPrefix + "{token}", rule: anyone, answer: (*Dashboard).acceptInvitation},
+		{method: post, path: LinkPrefix + "{token}/join", rule: signedIn, answer: (*Dashboard).joinInvitation},
 		{method: post, path: "/preferences", rule: anyone, answer: (*Dashboard).setPreferences},
 
 		// One's own security.

@@ -63,6 +63,7 @@ func (d *Dashboard) changePassword(v *visit) (reply, error) {
 // totpData is what the page for a new authenticator app shows.
 type totpData struct {
 	Form     *form
+	Once     string   // hidden in it
 	QR       string   // image
 	Secret   string   // to type
 	Recovery []string // shown once, after it is on
@@ -71,7 +72,7 @@ type totpData struct {
 }
 
 func (d *Dashboard) totpData(v *visit) (totpData, error) {
-	data := totpData{Form: newForm(v), Required: v.who.Person.Operator}
+	data := totpData{Form: newForm(v), Once: d.once(), Required: v.who.Person.Operator}
 	secret, err := d.Users.PrepareTOTP(v.Context(), v.who.Person)
 	if err != nil {
 		return data, err
@@ -94,10 +95,14 @@ func (d *Dashboard) showTOTP(v *visit) (reply, error) {
 
 func (d *Dashboard) enableTOTP(v *visit) (reply, error) {
 	f := newForm(v)
+	once, err := f.onceKey()
+	if err != nil {
+		return reply{}, err
+	}
 	code := f.text("code", textRule{required: true})
 	f.values["code"] = ""
 	if !f.broken() {
-		codes, err := d.Users.EnableTOTP(v.Context(), *v.who, code)
+		codes, err := d.Users.EnableTOTP(v.Context(), *v.who, code, once)
 		if errors.Is(err, user.ErrOld) {
 			return goTo(totpPath)
 		}
@@ -113,7 +118,7 @@ func (d *Dashboard) enableTOTP(v *visit) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	data.Form = f
+	data.Form, data.Once = f, f.Value("once")
 	shown, err := again("totp", data)
 	shown.secret = true
 	return shown, err

@@ -68,7 +68,7 @@ func (d *Dashboard) invite(v *visit) (reply, error) {
 	if !f.broken() {
 		token, err := d.Users.Invite(v.Context(), i)
 		if err == nil {
-			return reply{page: "team_link", data: linkData{i, d.origin(v) + "/invitations/" + token}, secret: true}, nil
+			return reply{page: "team_link", data: linkData{i, d.link(v, token)}, secret: true}, nil
 		}
 		if !f.refuse(err) {
 			return reply{}, err

@@ -70,6 +70,7 @@ func functions(l locale, a assets) template.FuncMap {
 		"left":   l.left,
 		"badge":  l.badge,
 		"reason": l.reason,
+		"stray":  l.stray,
 		"coins":  l.coins,
 		"asset":  a.path,
 		"args":   arguments,
@@ -238,3 +239,20 @@ func pathWith(path string, q url.Values) string {
 
 // pageRows is how many rows a list shows.
 const pageRows = 25
+
+// fewMax is how many rows a list has that knows no pages. What is left appears when these are dealt with.
+const fewMax = 30
+
+// few is the beginning of a list.
+type few[T any] struct {
+	List []T
+	More int // that are not shown
+}
+
+// Count returns how many there are.
+func (f few[T]) Count() int { return len(f.List) + f.More }
+
+func newFew[T any](list []T) few[T] {
+	n := min(len(list), fewMax)
+	return few[T]{list[:n], len(list) - n}
+}

@@ -258,6 +258,15 @@ func (s *Service) Get(ctx context.Context, owner id.Account, ref string) (Deposi
 	return get(ctx, s.DB, owner, d.ID) // somebody else may have moved it
 }
 
+// Search returns the deposit that somebody means by an id or an external_id, as it is stored. No provider is asked.
+func (s *Service) Search(ctx context.Context, owner id.Account, text string) (Deposit, error) {
+	d, err := s.find(ctx, owner, text)
+	if errors.Is(err, ErrNotFound) {
+		d, err = s.find(ctx, owner, "ext:"+text)
+	}
+	return d, err
+}
+
 func (s *Service) find(ctx context.Context, owner id.Account, ref string) (d Deposit, err error) {
 	if external, ok := strings.CutPrefix(ref, "ext:"); ok {
 		d, err = sqldb.One(ctx, s.DB, scanDeposit, selectDepositByExternal, int64(owner), external)

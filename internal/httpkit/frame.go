@@ -1,6 +1,7 @@
 package httpkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -36,6 +37,7 @@ type Frame struct {
 	Spelling func(path string) Spelling  // of error codes
 	Observe  func(*Scope, time.Duration) // counts an answer; nil for none
 	Proxies  []netip.Prefix              // whose X-Forwarded-* count
+	Secrets  []string                    // parts of paths, in lower case, behind which a secret stands: the log shows the route instead
 }
 
 // Scope is what becomes known about a request while it is served.
@@ -44,7 +46,6 @@ type Scope struct {
 	Client    netip.Addr // who calls, behind proxies too
 	Secure    bool       // the caller's side is HTTPS
 	Route     string     // the pattern that matched; "" for none
-	Secret    bool       // the path itself is a secret: the log shows the route instead
 	Account   id.Account // zero before the key is known
 	Status    int        // of the answer
 	Err       error      // what the answer does not tell; nil for none
@@ -191,12 +192,8 @@ func (f *Frame) log(r *http.Request, s *Scope, incoming string, took time.Durati
 	if !f.Log.Enabled(r.Context(), level) {
 		return
 	}
-	path := r.URL.Path
-	if s.Secret {
-		path = s.Route
-	}
 	attrs := make([]slog.Attr, 0, 8)
-	attrs = append(attrs, slog.String("request_id", s.RequestID), slog.String("method", clip(r.Method)), slog.String("path", clip(path)),
+	attrs = append(attrs, slog.String("request_id", s.RequestID), slog.String("method", clip(r.Method)), slog.String("path", clip(f.shownPath(r.URL.Path, s.Route))),
 		slog.Int("status", s.Status), slog.Duration("took", took), slog.String("client", s.Client.String()))
 	if s.Account != 0 {
 		attrs = append(attrs, slog.String("account_id", s.Account.String()))
@@ -208,6 +205,18 @@ func (f *Frame) log(r *http.Request, s *Scope, incoming string, took time.Durati
 		attrs = append(attrs, slog.String("error", s.Err.Error()))
 	}
 	f.Log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// shownPath returns a path without the secret in it, also where no route took it: a link that was copied badly is still a
+// link.
+func (f *Frame) shownPath(path, route string) string {
+	lower := strings.ToLower(path)
+	for _, part := range f.Secrets {
+		if strings.Contains(lower, part) {
+			return cmp.Or(route, part)
+		}
+	}
+	return path
 }
 
 // recorder remembers the status of an answer.

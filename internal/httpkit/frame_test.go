@@ -269,6 +269,18 @@ func TestLogLine(t *testing.T) {
 	if len(seen) != 2 || seen[0].Status != 418 || seen[1].Status != 500 || seen[0].Route != "/balance" || seen[0].RequestID == seen[1].RequestID {
 		t.Errorf("observed %+v", seen)
 	}
+	f.Secrets = []string{"/links/"}
+	for _, path := range []string{"/links/s3cret", "/links/s3cret/", "//Links/s3cret", "/v1/links/s3cret/pay"} {
+		log.Reset()
+		r.URL.Path = path
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		f.Ready = func() error { return errors.New("starting") } // no route is asked
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		f.Ready = func() error { return nil }
+		if got := log.String(); strings.Contains(got, "s3cret") || !strings.Contains(got, "path=/balance") || !strings.Contains(got, "path=/links/ ") {
+			t.Errorf("%s is logged as %s", path, got)
+		}
+	}
 }
 
 // Who hangs up makes things fail on the way, which is nobody's fault and wakes no operator.

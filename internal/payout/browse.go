@@ -55,12 +55,20 @@ func (s *Service) Browse(ctx context.Context, owner id.Account, f Filter) (list 
 	return list, prefix.Format(end), nil
 }
 
-// Search returns the payout that somebody means by an id, a uuid or an external_id. No acquirer is asked.
+// Search returns the payout that somebody means by an id, a uuid, an external_id, the end-to-end id of its Pix or the name
+// that its acquirer knows it by. No acquirer is asked.
 func (s *Service) Search(ctx context.Context, owner id.Account, text string) (Payout, error) {
 	for _, ref := range []string{text, "ext:" + text} {
 		if p, err := s.find(ctx, owner, ref); !errors.Is(err, ErrNotFound) {
 			return p, err
 		}
 	}
-	return Payout{}, ErrNotFound
+	if x, number, err := id.ParseToken(text); err == nil && number == owner {
+		return s.find(ctx, owner, prefix.Format(x))
+	}
+	p, err := sqldb.One(ctx, s.DB, scanPayout, selectPayoutByPix, int64(owner), text)
+	if errors.Is(err, sqldb.ErrNoRows) {
+		err = ErrNotFound
+	}
+	return p, err
 }

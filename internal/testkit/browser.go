@@ -75,7 +75,7 @@ func (b *Browser) AddTOTP(tb testing.TB, s *Service) {
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
-	b.Post(tb, "/security/totp", url.Values{"code": {b.Code()}}).Want(tb, http.StatusOK)
+	b.Post(tb, "/security/totp", url.Values{"code": {b.Code()}, "once": {"AAAAAAAAAAAAAAAAAAAAAA"}}).Want(tb, http.StatusOK)
 }
 
 // Code returns a code of the authenticator app that was not used before. There are three at any time.

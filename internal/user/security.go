@@ -2,7 +2,10 @@ package user
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -98,8 +101,10 @@ func (s *Service) PrepareTOTP(ctx context.Context, p Person) ([]byte, error) {
 func (s *Service) IsFresh(v Visitor) bool { return s.Clock.Real().Sub(v.Session.CreatedAt) < freshTime }
 
 // EnableTOTP turns the second factor on, once a code proves that the app has the secret, and returns recovery codes, which
-// are never shown again. The session, which has to be fresh, has given its second factor with that; the person's others end.
-func (s *Service) EnableTOTP(ctx context.Context, v Visitor, code string) ([]string, error) {
+// are never shown again: only the same form, named by once, is answered with the same codes, so that a form that was sent
+// twice, or whose COMMIT nobody answered, does not lose them. The session, which has to be fresh, has given its second factor
+// with that; the person's others end.
+func (s *Service) EnableTOTP(ctx context.Context, v Visitor, code, once string) ([]string, error) {
 	if !s.IsFresh(v) {
 		return nil, ErrOld
 	}
@@ -107,32 +112,49 @@ func (s *Service) EnableTOTP(ctx context.Context, v Visitor, code string) ([]str
 		return nil, err
 	}
 	secret, who, err := s.secret(ctx, v.Person.ID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case who.hasTOTP:
-		return nil, ErrHasTOTP
 	}
 	step, ok := totp.Match(secret, strings.ReplaceAll(code, " ", ""), s.Clock.Real())
 	if !ok {
 		return nil, ErrWrongCode
 	}
-	codes := make([]string, recoveryCodes)
-	for i := range codes {
-		codes[i] = newRecoveryCode(s.Random)
-	}
+	codes := recoveryCodesOf(secret, once)
 	err = s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-		tx.Guard(ctx, ErrHasTOTP, updateTOTP, step, v.Person.ID, who.totp)
+		n, err := tx.Exec(ctx, updateTOTP, step, v.Person.ID, who.totp)
+		if err != nil {
+			return err
+		}
+		tx.Queue(ctx, forgetTries, codeSource(v.Person.ID))
+		if n == 0 {
+			return expectRecovery(ctx, tx, v.Person, codes)
+		}
 		tx.Queue(ctx, dropRecovery, v.Person.ID)
 		for _, c := range codes {
-			tx.Queue(ctx, insertRecovery, v.Person.ID, hashOf(strings.ReplaceAll(c, "-", "")))
+			tx.Queue(ctx, insertRecovery, v.Person.ID, hashRecovery(c))
 		}
 		tx.Queue(ctx, strengthenSession, v.Session.ID)
 		tx.Queue(ctx, deleteOthers, v.Person.ID, v.Session.ID)
-		tx.Queue(ctx, forgetTries, codeSource(v.Person.ID))
 		return nil
 	})
-	return codes, err
+	if err != nil {
+		return nil, err
+	}
+	return codes, nil
+}
+
+// expectRecovery returns nil when these very codes are stored, by the same form, and otherwise says that another app is.
+func expectRecovery(ctx context.Context, tx *sqldb.Tx, p Person, codes []string) error {
+	for _, c := range codes {
+		n, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], countRecovery, p.ID, hashRecovery(c))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return ErrHasTOTP
+		}
+	}
+	return nil
 }
 
 // DisableTOTP turns the second factor off, for who gives the password and a code.
@@ -158,15 +180,21 @@ func (s *Service) CountRecoveryCodes(ctx context.Context, p Person) (int64, erro
 
 const recoveryBytes = 10 // 80 bits: 16 characters
 
-// newRecoveryCode returns a code such as abcd-efgh-ijkl-mnop.
-func newRecoveryCode(random io.Reader) string {
-	b := make([]byte, recoveryBytes)
-	if _, err := io.ReadFull(random, b); err != nil {
-		panic("user: no randomness: " + err.Error())
+// recoveryCodesOf returns codes such as abcd-efgh-ijkl-mnop. They follow from the secret of the app and the name of the form,
+// which is stored nowhere: whoever has only one of them has no code.
+func recoveryCodesOf(secret []byte, once string) []string {
+	codes := make([]string, recoveryCodes)
+	for i := range codes {
+		mac := hmac.New(sha256.New, secret)
+		fmt.Fprintf(mac, "recovery code %d %s", i, once)
+		text := strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil)[:recoveryBytes]))
+		codes[i] = text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:]
 	}
-	text := strings.ToLower(base32.StdEncoding.EncodeToString(b))
-	return text[:4] + "-" + text[4:8] + "-" + text[8:12] + "-" + text[12:]
+	return codes
 }
+
+// hashRecovery returns what is stored of a recovery code.
+func hashRecovery(code string) []byte { return hashOf(strings.ReplaceAll(code, "-", "")) }
 
 // sorted returns the keys of a map in order, so that two transactions lock the same rows in the same order.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

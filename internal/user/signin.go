@@ -193,6 +193,9 @@ func (s *Service) CheckCode(ctx context.Context, p Person, code, purpose string)
 		return ErrNoTOTP
 	}
 	step, isCode := totp.Match(secret, code, s.Clock.Real())
+	if purpose == "" {
+		purpose = s.IDs.New().String() // nobody else's: only a second run of this very transaction has it
+	}
 	return s.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		if isCode {
 			tx.Guard(ctx, ErrWrongCode, takeStep, step, purpose, p.ID)

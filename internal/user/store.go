@@ -39,6 +39,7 @@ ON CONFLICT (email) DO NOTHING`
 	insertRecovery  = `INSERT INTO recovery_code (person_id, hash) VALUES ($1, $2)`
 	takeRecovery    = `DELETE FROM recovery_code WHERE person_id = $1 AND hash = $2`
 	dropRecovery    = `DELETE FROM recovery_code WHERE person_id = $1`
+	countRecovery   = `SELECT COUNT(*) FROM recovery_code WHERE person_id = $1 AND hash = $2`
 	countRecoveries = `SELECT COUNT(*) FROM recovery_code WHERE person_id = $1`
 )
 

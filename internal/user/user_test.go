@@ -35,29 +35,32 @@ type world struct {
 
 func each(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
-		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		c := clock.New(func() time.Time { return now })
-		key, err := seal.NewKey(rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ring, err := seal.New(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, _, err := account.New(db, c, rand.Reader).Create(t.Context(), account.Params{Name: "Padaria"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		test(t, &world{
-			Service: New(Services{
-				DB: db, Clock: c, IDs: id.NewGenerator(c.Now, rand.Reader), Random: rand.Reader, Cost: Cost{MemoryKiB: 8, Passes: 1},
-				Ring: func(context.Context) (*seal.Ring, error) { return ring, nil },
-			}),
-			t: t, now: &now, account: a.ID, from: From{Address: netip.MustParseAddr("192.0.2.1"), Agent: "Mozilla"},
-		})
-	})
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) { test(t, newWorld(t, db)) })
+}
+
+func newWorld(t *testing.T, db *sqldb.DB) *world {
+	t.Helper()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	c := clock.New(func() time.Time { return now })
+	key, err := seal.NewKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := seal.New(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _, err := account.New(db, c, rand.Reader).Create(t.Context(), account.Params{Name: "Padaria"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{
+		Service: New(Services{
+			DB: db, Clock: c, IDs: id.NewGenerator(c.Now, rand.Reader), Random: rand.Reader, Cost: Cost{MemoryKiB: 8, Passes: 1},
+			Ring: func(context.Context) (*seal.Ring, error) { return ring, nil },
+		}),
+		t: t, now: &now, account: a.ID, from: From{Address: netip.MustParseAddr("192.0.2.1"), Agent: "Mozilla"},
+	}
 }
 
 const password = "correct horse battery"
@@ -102,7 +105,7 @@ func (w *world) enable(v Visitor) (secret []byte, recovery []string) {
 	w.t.Helper()
 	secret, err := w.PrepareTOTP(w.t.Context(), v.Person)
 	w.must(err)
-	recovery, err = w.EnableTOTP(w.t.Context(), v, totp.Code(secret, totp.Step(*w.now)))
+	recovery, err = w.EnableTOTP(w.t.Context(), v, totp.Code(secret, totp.Step(*w.now)), "form")
 	w.must(err)
 	return secret, recovery
 }
@@ -295,11 +298,18 @@ func TestTOTP(t *testing.T) {
 		if string(secret) != string(again) {
 			t.Error("a second look shows another secret")
 		}
-		_, err = w.EnableTOTP(t.Context(), v, "000000")
+		_, err = w.EnableTOTP(t.Context(), v, "000000", "form")
 		w.want(err, ErrWrongCode)
 		code := totp.Code(secret, totp.Step(*w.now))
-		recovery, err := w.EnableTOTP(t.Context(), v, code[:3]+" "+code[3:])
+		recovery, err := w.EnableTOTP(t.Context(), v, code[:3]+" "+code[3:], "form")
 		w.must(err)
+		same, err := w.EnableTOTP(t.Context(), v, code, "form") // the same form, sent twice
+		w.must(err)
+		if !slices.Equal(same, recovery) || len(recovery) != recoveryCodes || recovery[0] == recovery[1] {
+			t.Errorf("sent twice it shows %v, and before %v", same, recovery)
+		}
+		_, err = w.EnableTOTP(t.Context(), v, code, "another form")
+		w.want(err, ErrHasTOTP)
 		if sessions, err := w.Sessions(t.Context(), v.Person.ID); err != nil || len(sessions) != 1 || sessions[0].ID == other.Session.ID || !sessions[0].Strong {
 			t.Errorf("sessions %+v, %v", sessions, err)
 		}
@@ -583,10 +593,10 @@ func TestOldSessionsSetUpNoApp(t *testing.T) {
 		secret, err := w.PrepareTOTP(t.Context(), v.Person)
 		w.must(err)
 		*w.now = w.now.Add(freshTime)
-		_, err = w.EnableTOTP(t.Context(), v, totp.Code(secret, totp.Step(*w.now)))
+		_, err = w.EnableTOTP(t.Context(), v, totp.Code(secret, totp.Step(*w.now)), "form")
 		w.want(err, ErrOld)
 		_, v = w.signIn(ana.Email)
-		_, err = w.EnableTOTP(t.Context(), v, totp.Code(secret, totp.Step(*w.now)))
+		_, err = w.EnableTOTP(t.Context(), v, totp.Code(secret, totp.Step(*w.now)), "form")
 		w.must(err)
 	})
 }

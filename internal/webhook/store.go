@@ -32,6 +32,7 @@ failing_since = $7, version = $8, events = $9 WHERE account_id = $10 AND id = $1
 	insertDelivery = `INSERT INTO delivery (account_id, event_id, endpoint_id, lane, state, attempt, due_at, owner)
 VALUES ($1, $2, $3, $4, 'waiting', 0, $5, $6)`
 	deliveryColumns = `account_id, event_id, endpoint_id, lane, state, attempt, due_at, owner`
+	attemptColumns  = `endpoint_id, number, at, took, status, COALESCE(error, ''), response, COALESCE(signature, '')`
 
 	// Over all accounts: what time makes due, of endpoints that keep up.
 	findDue = `SELECT ` + deliveryColumns + ` FROM delivery
@@ -71,7 +72,7 @@ AND state = 'waiting' AND owner IS NULL LIMIT $4`
 AND state = 'waiting' AND owner IS NULL`
 
 	listDeliveries = `SELECT ` + deliveryColumns + ` FROM delivery WHERE account_id = $1 AND event_id = $2 ORDER BY endpoint_id LIMIT $3`
-	listAttempts   = `SELECT endpoint_id, number, at, took, status, COALESCE(error, ''), response, COALESCE(signature, '') FROM delivery_attempt
+	listAttempts   = `SELECT ` + attemptColumns + ` FROM delivery_attempt
 WHERE account_id = $1 AND event_id = $2 ORDER BY endpoint_id, number LIMIT $3`
 
 	// An endpoint's own, the latest first. What became of the last attempt stands beside it.
@@ -101,7 +102,7 @@ VALUES ($1, $2, $3, $4, 'waiting', 0, $5) ON CONFLICT (account_id, event_id, end
 	findParked      = `SELECT account_id, event_id FROM delivery WHERE state = 'parked' LIMIT $1`
 	findParkedAfter = `SELECT ` + deliveryColumns + ` FROM delivery
 WHERE state = 'parked' AND (account_id, event_id, endpoint_id) > ($1, $2, $3) ORDER BY account_id, event_id, endpoint_id LIMIT $4`
-	selectLastAttempt = `SELECT endpoint_id, number, at, took, status, COALESCE(error, ''), response FROM delivery_attempt
+	selectLastAttempt = `SELECT ` + attemptColumns + ` FROM delivery_attempt
 WHERE account_id = $1 AND event_id = $2 AND endpoint_id = $3 ORDER BY number DESC LIMIT 1`
 	findOldestWaiting = `SELECT due_at FROM delivery WHERE lane = $1 AND state = 'waiting' AND owner IS NULL AND due_at > 0 ORDER BY due_at LIMIT 1`
 

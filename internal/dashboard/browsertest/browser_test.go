@@ -5,6 +5,8 @@ package browsertest
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,10 +31,9 @@ const commandTimeMax = 30 * time.Second
 // lookEvery is how often a page is looked at for what it should show. Each look costs the browser something.
 const lookEvery = 30 * time.Millisecond
 
-// browser is Chromium. Every tab of a test is in the same one.
+// browser is Chromium. Every tab of all tests is in the same one.
 type browser struct {
-	ctx     context.Context
-	checked map[string]bool // names of pages that were looked at: once is enough
+	ctx context.Context
 }
 
 // startBrowser starts Chromium. A missing one fails the test, it does not skip it.
@@ -54,7 +55,7 @@ func startBrowser(t *testing.T) *browser {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("start Chromium: %v", err)
 	}
-	return &browser{ctx, map[string]bool{}}
+	return &browser{ctx}
 }
 
 // tab is a page that is open. What it complains about fails the test when it is closed.
@@ -63,6 +64,7 @@ type tab struct {
 	b    *browser
 	ctx  context.Context
 	base string // of the server
+	look *looks // nil where pages are not looked at
 
 	mu       sync.Mutex
 	problems []string
@@ -80,6 +82,7 @@ func (p *tab) beside(path string) *tab {
 	p.Helper()
 	ctx, end := chromedp.NewContext(p.ctx)
 	other := p.b.newTab(ctx, p.T, end, p.base)
+	other.look = p.look
 	other.visit(path)
 	other.mark()
 	return other
@@ -126,6 +129,13 @@ func (b *browser) newTab(ctx context.Context, t *testing.T, end func(), base str
 	p.wide()
 	p.scheme("light")
 	return p
+}
+
+// in makes the tab that of a part of the test, until it is called back.
+func (p *tab) in(t *testing.T) (back func()) {
+	whole := p.T
+	p.T = t
+	return func() { p.T = whole }
 }
 
 // heard keeps what a page must not say: a script that failed, a policy that was broken.
@@ -218,11 +228,16 @@ func (p *tab) visit(path string) int {
 	if strings.HasPrefix(path, "/") {
 		address = p.base + path
 	}
-	response, err := chromedp.Run(ctx, chromedp.NavigateResponse(address))
-	if err != nil {
-		p.Fatalf("open %s: %v", path, err)
+	for {
+		response, err := chromedp.Run(ctx, chromedp.NavigateResponse(address))
+		if err != nil {
+			p.Fatalf("open %s: %v", path, err)
+		}
+		// A server that is kept from its work for seconds says that it is not ready: people try again.
+		if response.Status != http.StatusServiceUnavailable || testkit.Real.Wait(ctx, time.Second) != nil {
+			return int(response.Status)
+		}
 	}
-	return int(response.Status)
 }
 
 // finders are what the other scripts find things by: by what people read.
@@ -250,7 +265,7 @@ func (p *tab) click(name string) {
 	p.do(chromedp.MouseClickXY(at.X, at.Y))
 }
 
-// go_ clicks and waits for the page that follows.
+// follow clicks and waits for the page that follows.
 func (p *tab) follow(name string) {
 	p.Helper()
 	p.leaving(func() { p.click(name) })
@@ -376,20 +391,32 @@ func (p *tab) shoot(name string) {
 	picture := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{
 		Format: page.CaptureScreenshotFormatJpeg, Quality: new(int64(pictureQuality)), Clip: clip, CaptureBeyondViewport: new(true), OptimizeForSpeed: new(true),
 	})
-	if err := os.WriteFile(filepath.Join(pictures(p.T), name+".jpg"), picture.Data, 0o600); err != nil {
+	folder, err := pictures()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, name+".jpg"), picture.Data, 0o600)
+	}
+	if err != nil {
 		p.Fatal(err)
 	}
 }
 
-// pictures returns the folder that pictures are kept in. CI keeps it.
-func pictures(t *testing.T) string {
-	t.Helper()
-	folder := os.Getenv("PONTE_SCREENSHOTS")
+// keep keeps a picture of the page as it is, where pages are looked at.
+func (p *tab) keep(name string) {
+	p.Helper()
+	if p.look != nil {
+		p.shoot(name)
+	}
+}
+
+// pictures returns the folder that pictures are kept in, empty the first time. CI keeps it.
+var pictures = sync.OnceValues(func() (folder string, err error) {
+	folder = os.Getenv("PONTE_SCREENSHOTS")
 	if folder == "" {
 		folder = filepath.Join("..", "..", "..", "dist", "screenshots")
 	}
-	if err := os.MkdirAll(folder, 0o750); err != nil {
-		t.Fatal(err)
+	old, err := filepath.Glob(filepath.Join(folder, "*.jpg"))
+	for _, name := range old { // pages that are gone leave none
+		err = errors.Join(err, os.Remove(name))
 	}
-	return folder
-}
+	return folder, errors.Join(err, os.MkdirAll(folder, 0o750))
+})

@@ -3,6 +3,7 @@
 package browsertest
 
 import (
+	"context"
 	"encoding/base32"
 	"io"
 	"net/http"
@@ -10,28 +11,31 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/ponte-pay/ponte/client/webhook"
+	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
 	"github.com/ponte-pay/ponte/internal/totp"
 	"github.com/ponte-pay/ponte/internal/user"
 )
 
-// town is a server with its bank, a browser and an account.
+// town is a server with its bank, and an account.
 type town struct {
 	*testkit.Service
 	world *testkit.World
 	b     *browser
 	shop  testkit.Account
+	look  *looks // nil where pages are used and not looked at
 }
 
-func newTown(t *testing.T) *town {
+func newTown(t *testing.T, b *browser, url string) *town {
 	t.Helper()
 	w := testkit.NewWorld(t)
-	s := testkit.Run(t, sqltest.SQLite(t), testkit.Simulator(w))
+	s := testkit.Run(t, url, testkit.Simulator(w))
 	t.Cleanup(func() {
 		for line := range strings.Lines(s.Log()) {
 			// A loop may run out of time on a machine that does much else; a page may not fail.
@@ -40,7 +44,15 @@ func newTown(t *testing.T) *town {
 			}
 		}
 	})
-	return &town{s, w, startBrowser(t), s.Account(t, "Padaria Aurora")}
+	return &town{Service: s, world: w, b: b, shop: s.Account(t, "Padaria Aurora")}
+}
+
+// open returns a tab with cookies of its own.
+func (w *town) open(t *testing.T, base string) *tab {
+	t.Helper()
+	p := w.b.open(t, base)
+	p.look = w.look
+	return p
 }
 
 // home returns a path below the account.
@@ -78,7 +90,7 @@ func (w *town) comeIn(t *testing.T, i user.Invitation) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &person{w.b.open(t, w.URL), i.Email, &phone{}}
+	p := &person{w.open(t, w.URL), i.Email, &phone{}}
 	p.visit("/invitations/" + link)
 	p.check("invitation")
 	p.fill("Seu nome", "Ana Maria")
@@ -87,6 +99,7 @@ func (w *town) comeIn(t *testing.T, i user.Invitation) *person {
 	if !i.Operator { // who has to have one is led there
 		p.visit("/security/totp")
 	}
+	p.check("second-factor")
 	secret := evaluate[string](p.tab, `document.getElementById("c-totp").textContent`)
 	if p.phone.secret, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(secret, " ", "")); err != nil {
 		t.Fatal(err)
@@ -187,11 +200,12 @@ func (w *town) takePayment(p *person) {
 	p.fill("Descrição", "Bolo de casamento")
 	p.follow("Criar cobrança")
 	p.see("Aguardando")
+	p.check("owner-charges-one-waiting")
 	charge := p.path()
 	code := evaluate[string](p.tab, `document.getElementById("copy-paste").value`)
 	p.mark()
 	list, overview := p.beside(w.home("/charges")), p.beside(w.home(""))
-	bank := w.b.open(p.T, w.world.URL)
+	bank := w.open(p.T, w.world.URL)
 	bank.visit("/")
 	bank.check("bank")
 	bank.fill("Código copia e cola", code)
@@ -217,7 +231,7 @@ func (w *town) takePayment(p *person) {
 	if p.path() != charge {
 		p.Errorf("went to %s", p.path())
 	}
-	p.shoot("charge-paid-live")
+	p.keep("owner-charges-one-paid-live")
 }
 
 // sendPayout sends money by hand, with a code of the authenticator app, and sees it arrive.
@@ -246,6 +260,7 @@ func (w *town) defend(p *person, infraction string) {
 	p.Helper()
 	p.visit(w.home("/infractions/" + infraction))
 	p.see("Aberta")
+	p.check("owner-infractions-one-open")
 	p.fill("Sua defesa", "O bolo foi entregue e o cliente assinou.")
 	p.fill("Link das provas", "https://padaria.example.org/provas/1042.pdf")
 	p.click("Enviar defesa")
@@ -267,7 +282,7 @@ func (w *town) lock(operator, owner *person) {
 	operator.see("documentos vencidos") // in the log
 	owner.visit(w.home(""))
 	owner.see("Esta conta está em análise.")
-	owner.shoot("owner-locked")
+	owner.keep("owner-locked")
 	w.Get(operator.T, w.shop.Key, "/v1/balance").WantError(operator.T, http.StatusLocked, "ACCOUNT_LOCKED")
 }
 
@@ -280,17 +295,39 @@ func (w *town) audit(operator *person) {
 	operator.see("Tudo fecha.")
 }
 
-// The dashboard in a browser. One server and one browser are enough: they cost more than what is done with them.
+// unlock opens the account again.
+func (w *town) unlock(operator, owner *person) {
+	operator.Helper()
+	operator.visit("/admin/accounts")
+	operator.follow("Padaria Aurora")
+	operator.pick("Ativa")
+	operator.fill("Motivo", "documentos conferidos")
+	operator.click("Mudar a situação")
+	operator.follow("Confirmar")
+	operator.see("A situação da conta foi mudada.")
+	owner.visit(w.home(""))
+	owner.see("Nova cobrança")
+}
+
+// The dashboard in a browser, on both databases. One browser and one server for each are enough: they cost more than what is
+// done with them. Pages look the same on both, so that they are looked at on one, and used without a mouse on the other.
 func TestDashboard(t *testing.T) {
-	w := newTown(t)
-	t.Run("keyboard", w.keyboard)
-	t.Run("walk", w.walk)
+	t.Parallel()
+	b := startBrowser(t)
+	sqltest.EachURL(t, func(t *testing.T, url string) {
+		w := newTown(t, b, url)
+		if strings.HasPrefix(url, "sqlite:") {
+			w.look = &looks{done: map[string]bool{}}
+		} else {
+			t.Run("keyboard", w.keyboard)
+		}
+		w.walk(t)
+	})
 }
 
 // People use the dashboard: an owner takes and sends money, connects a program and defends the account, and an operator
 // looks after it.
 func (w *town) walk(t *testing.T) {
-	known := map[string]bool{}
 	owner := w.comeIn(t, user.Invitation{Email: "ana@example.com", Account: w.shop.ID, Role: user.Owner})
 	owner.signIn()
 	things := w.stock(t)
@@ -301,24 +338,115 @@ func (w *town) walk(t *testing.T) {
 	w.redeliver(owner, program)
 	w.sendPayout(owner)
 	w.defend(owner, things.Infraction)
-	owner.visit(w.home(""))
-	owner.crawl("owner", known)
-	owner.visit("/docs")
-	owner.crawl("docs", known)
-	owner.visit("/docs/crypto") // the largest
-	owner.check("docs-crypto")
-
 	operator := w.comeIn(t, user.Invitation{Email: "op@example.com", Operator: true})
 	w.lock(operator, owner)
 	w.audit(operator)
-	operator.visit("/admin")
-	operator.crawl("operator", known)
+	w.unlock(operator, owner)
+	if w.look != nil {
+		w.wonders(t)
+		t.Run("pages", func(t *testing.T) { w.pages(t, owner, operator) })
+	}
+}
+
+// wonders gives operators something to look at: what should not be, and what they did about it.
+func (w *town) wonders(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	var withdrawals struct {
+		Payouts []struct {
+			ID string `json:"id"`
+		} `json:"payouts"`
+	}
+	w.Do(t, testkit.Request{
+		Method: http.MethodPost, Path: "/v1/crypto/payouts", Key: w.shop.Key,
+		Body: `{"amount": 40, "currency": "usdtbsc", "address": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "external_id": "em-duvida"}`,
+	}).Want(t, http.StatusCreated)
+	w.world.Do(t, http.MethodGet, "/sim/crypto/books", "", &withdrawals)
+	w.world.Do(t, http.MethodPost, "/sim/crypto/payouts/"+withdrawals.Payouts[len(withdrawals.Payouts)-1].ID+"/fail", `{}`, nil)
+	now := w.Core.Clock.Now().UnixMicro()
+	err := w.Core.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Queue(ctx, `INSERT INTO unmatched (acquirer, end_to_end_id, txid, amount, paid_at, found_at, reason)
+VALUES ('alpha', 'E9000000120261115114099999999999', 'outro-sistema-000000000000000001', 123456789, $1, $1, 'it names no charge of ours')`, now)
+		tx.Queue(ctx, `INSERT INTO unmatched_infraction (acquirer, acquirer_id, end_to_end_id, amount, status, opened_at, found_at, reason)
+VALUES ('beta', '3f0c9a52-0000-4000-8000-4b1d6f3c2a10', 'E9000000220261115114099999999998', 4200, 'open', $1, $1, 'its payment was credited to nobody')`, now)
+		tx.Queue(ctx, `INSERT INTO unmatched_deposit (provider, payment_id, reference, amount, found_at, reason)
+VALUES ('nowpayments', '4522625843', 'order-7', 5250000, $1, 'it names no crypto charge of ours')`, now)
+		// The oldest deliveries have failed for good, and their endpoint for days.
+		tx.Queue(ctx, `UPDATE delivery SET state = 'parked', owner = NULL, attempt = 6 WHERE event_id IN (SELECT event_id FROM delivery ORDER BY event_id LIMIT 2)`)
+		tx.Queue(ctx, `UPDATE bookmark SET number = number + 1 WHERE name = 'endpoints'`)
+		tx.Queue(ctx, `UPDATE endpoint SET failing_since = $1, version = version + 1`, now-(96*time.Hour).Microseconds())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Core.Accounts.Block(ctx, "203.0.113.0/24"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Core.Ledger.Hold(ctx, w.shop.ID, 1_500_00, "análise 17: documentos do pedido 1042"); err != nil {
+		t.Fatal(err)
+	}
+	w.Revoke(t, w.Key(t, w.shop.ID, "charges:read,balance:read"))
+	if _, err := w.Core.Users.Invite(ctx, user.Invitation{Email: "contabilidade@padaria-aurora.example.com.br", Account: w.shop.ID, Role: user.Finance}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pages opens every page that there is, in two tabs at once.
+func (w *town) pages(t *testing.T, owner, operator *person) {
+	t.Run("owner", func(t *testing.T) {
+		t.Parallel()
+		defer owner.in(t)()
+		owner.visit(w.home(""))
+		owner.crawl("owner")
+		w.forms(owner)
+	})
+	t.Run("operator", func(t *testing.T) {
+		t.Parallel()
+		defer operator.in(t)()
+		operator.visit("/admin")
+		operator.crawl("operator")
+		operator.visit("/admin/accounts")
+		operator.fill("Nome", "Livraria Horizonte")
+		operator.follow("Criar")
+		operator.see("A conta Livraria Horizonte foi criada")
+		operator.check("operator-admin-accounts-made")
+		operator.visit("/docs")
+		operator.crawl("docs")
+		operator.visit("/docs/crypto") // the largest
+		operator.check("docs-crypto")
+	})
+}
+
+// forms looks at pages that only a form leads to.
+func (w *town) forms(p *person) {
+	p.Helper()
+	p.visit(w.home("/withdrawals/new"))
+	p.fill("Valor em USDT", "30")
+	p.fill("Endereço", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
+	p.follow("Continuar")
+	p.check("owner-withdrawals-confirm")
+	p.visit(w.home("/payouts/new"))
+	p.fill("Valor que o destinatário recebe", "1,00")
+	p.fill("Chave Pix", "ninguém")
+	p.follow("Continuar")
+	p.check("owner-payouts-new-wrong")
+	p.visit(w.home("/keys"))
+	p.fill("Código do autenticador", p.phone.code())
+	p.follow("Criar chave")
+	p.check("owner-keys-made")
+	p.visit(w.home("/charges?q=nada"))
+	p.check("owner-charges-not-found")
+	if status := p.visit(w.home("/nowhere")); status != http.StatusNotFound {
+		p.Errorf("what is not there answers %d", status)
+	}
+	p.check("not-found")
 }
 
 // The main things can be done without a mouse: come in, make a charge, find it again, go out.
 func (w *town) keyboard(t *testing.T) {
 	w.Person(t, "bia@example.com", w.shop.ID, user.Owner)
-	p := w.b.open(t, w.URL)
+	p := w.open(t, w.URL)
 	p.visit("/sign-in")
 	p.tabTo("E-mail")
 	p.typeIn("bia@example.com")
