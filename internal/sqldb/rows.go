@@ -152,10 +152,10 @@ var (
 	changed     = regexp.MustCompile(`^(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)`)
 	word        = regexp.MustCompile(`\w+`)
 	plainInsert = regexp.MustCompile(`(?s)^INSERT INTO [^()]+\([^()]+\)\s+VALUES\s+(\([^()]+\))$`)
-	// No more than one row, by the columns that its key begins with, and nothing but what it is told.
-	plainUpdate = regexp.MustCompile(`(?s)^(UPDATE \w+ SET .+)\s(WHERE account_id = \$\d+ AND .+)$`)
+	// One row by the whole key of its table, and nothing but what it is told.
+	plainUpdate = regexp.MustCompile(`(?s)^(UPDATE \w+ SET .+)\s(WHERE (account_id = \$\d+ AND ` +
+		`(?:id = \$\d+|event_id = \$\d+ AND endpoint_id = \$\d+|currency = \$\d+ AND book = \$\d+))\b.*)$`)
 	more        = regexp.MustCompile(`(?s)\b(SELECT|RETURNING|FROM|OR)\b|WHERE.+WHERE`)
-	equals      = regexp.MustCompile(`\w = (\$\d+)`)
 	placeholder = regexp.MustCompile(`\$\d+`)
 )
 
@@ -182,8 +182,8 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 		return s, err
 	}
 	s.texts = severalUpdates(parts[1], parts[2], types)
-	for _, e := range equals.FindAllStringSubmatch(parts[2], -1) {
-		s.keys = append(s.keys, number(e[1])-1)
+	for _, p := range placeholder.FindAllString(parts[3], -1) {
+		s.keys = append(s.keys, number(p)-1)
 	}
 	return s, nil
 }

@@ -97,7 +97,8 @@ func TestOnlyPlainRowsAreJoined(t *testing.T) {
 		`INSERT INTO a (x) VALUES ($1) ON CONFLICT DO NOTHING`, `INSERT INTO a (x) VALUES ($1) RETURNING x`,
 		`INSERT INTO a (x) SELECT $1`, `INSERT INTO a (x) VALUES (COALESCE($1, 0))`, `INSERT INTO a (x) VALUES ($1), ($2)`, update, reading,
 		updateC + ` RETURNING x`, updateC + ` OR x = 0`, `UPDATE c SET x = (SELECT 1 WHERE true) WHERE account_id = $1 AND id = $2`,
-		`UPDATE c SET x = 0 WHERE id = $1 AND account_id = $2`, `DELETE FROM c WHERE account_id = $1 AND id = $2`, `SELECT x FROM c`,
+		`UPDATE c SET x = 0 WHERE id = $1 AND account_id = $2`, `UPDATE c SET x = 0 WHERE account_id = $1 AND event_id = $2`,
+		`UPDATE c SET x = 0 WHERE account_id = $1 AND y = $2 AND id = $3`, `UPDATE c SET x = 0 WHERE account_id = $1 AND id < $2`, `DELETE FROM c WHERE account_id = $1 AND id = $2`, `SELECT x FROM c`,
 	} {
 		if s, err := newShape(text, allNumbers); err != nil || s.texts != nil {
 			t.Errorf("%s: %q, %v", text, s.texts, err)
