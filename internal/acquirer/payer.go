@@ -51,6 +51,7 @@ type Payout struct {
 	Amount        money.BRL
 	Key           string
 	RecipientName string    // "" when not told
+	AskedAt       time.Time // when it was asked for, as its acquirer's lists go; zero when not told
 	SettledAt     time.Time // zero when not settled, or not told
 	Code          string    // why it failed, the network's code such as AC03; "" for none
 	Reason        string    // why it failed, in words; "" for none

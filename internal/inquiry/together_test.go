@@ -3,9 +3,9 @@ package inquiry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -55,7 +55,7 @@ func TestTogether(t *testing.T) {
 				}
 				next := ""
 				if pages < c.pages {
-					next = fmt.Sprint(pages)
+					next = strconv.Itoa(pages)
 				}
 				return c.answered, next, c.err
 			})
@@ -74,7 +74,7 @@ func TestFollowTogether(t *testing.T) {
 	hints := NewHints[word](c, slog.New(slog.DiscardHandler))
 	const count = 2*togetherMax + 50
 	for i := range count {
-		hints.Add(word(fmt.Sprint(i)))
+		hints.Add(word(strconv.Itoa(i)))
 	}
 	var mu sync.Mutex
 	var sizes []int
@@ -111,15 +111,15 @@ func TestRecent(t *testing.T) {
 	t.Parallel()
 	var r Recent[int]
 	for i := range 2*recentMax + 1 {
-		r.Add(fmt.Sprint(i), i)
+		r.Add(strconv.Itoa(i), i)
 	}
 	if _, ok := r.Get("0"); ok {
 		t.Error("the oldest is still there")
 	}
-	for _, name := range []string{fmt.Sprint(recentMax), fmt.Sprint(2 * recentMax)} {
+	for _, name := range []string{strconv.Itoa(recentMax), strconv.Itoa(2 * recentMax)} {
 		seen, there := r.Get(name)
 		taken, ok := r.Take(name)
-		if _, again := r.Take(name); !there || !ok || again || seen != taken || fmt.Sprint(taken) != name {
+		if _, again := r.Take(name); !there || !ok || again || seen != taken || strconv.Itoa(taken) != name {
 			t.Errorf("%s: %d %v, %d %v, again %v", name, seen, there, taken, ok, again)
 		}
 	}

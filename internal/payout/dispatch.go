@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 )
@@ -16,6 +17,7 @@ type dispatch struct {
 	payout *Payout
 	plan   *acquirer.Plan
 	turn   *acquirer.Turn
+	asked  time.Time // when the acquirer that has it says that it was asked; zero when it does not tell
 }
 
 // run sends the payout, whose money is held for the acquirer whose turn it is. When it returns nil the payout is
@@ -56,6 +58,7 @@ func isAboutThePayout(err error) bool {
 
 // accepted needs nothing to be written: the payout is processing since its money is held.
 func (d *dispatch) accepted(ctx context.Context, seen *acquirer.Payout) error {
+	d.asked = seen.AskedAt
 	switch seen.Status {
 	case acquirer.PayoutFailed:
 		return d.refused(ctx, explain(seen.Code), nil)

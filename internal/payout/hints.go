@@ -39,10 +39,10 @@ func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 	})
 }
 
-// sent is a payout as this node sent it, between two moments of business time.
+// sent is a payout as this node sent it.
 type sent struct {
 	Payout
-	from, to time.Time
+	asked time.Time // when its acquirer says that it was asked; zero when it does not tell
 }
 
 // list returns payouts that hints of one acquirer speak of, as its list shows them, by their names: those that were sent
@@ -52,14 +52,14 @@ func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acqu
 	wanted := map[string]bool{}
 	for _, h := range some {
 		p, ok := s.recent.Get(h.name)
-		if !ok || p.Acquirer != h.acquirer {
+		if !ok || p.Acquirer != h.acquirer || p.asked.IsZero() {
 			continue
 		}
-		if from.IsZero() || p.from.Before(from) {
-			from = p.from
+		if from.IsZero() || p.asked.Before(from) {
+			from = p.asked
 		}
-		if p.to.After(to) {
-			to = p.to
+		if p.asked.After(to) {
+			to = p.asked
 		}
 		wanted[h.name] = true
 	}

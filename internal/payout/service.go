@@ -164,10 +164,9 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	sending, cancel := context.WithTimeout(ctx, s.limits.send-s.Clock.RealSince(began))
 	defer cancel()
 	d := dispatch{Service: s, payout: &p, plan: plan, turn: turn}
-	from := s.Clock.Now()
 	err := d.run(ctx, sending)
 	if err == nil && p.Status == Processing {
-		s.recent.Add(p.Name(), sent{p, from, s.Clock.Now()})
+		s.recent.Add(p.Name(), sent{p, d.asked})
 	}
 	return p, err
 }

@@ -157,6 +157,67 @@ func TestConvoyDissolved(t *testing.T) {
 	}
 }
 
+const (
+	insertBalance = `INSERT INTO balance (account_id, currency, book, amount, last_id) VALUES ($1, 'BRL', $2, 100, '00000000-0000-0000-0000-000000000000')`
+	takeBalance   = `UPDATE balance SET amount = amount - $1 WHERE account_id = $2 AND currency = $3 AND book = $4 AND amount >= $1`
+	selectBalance = `SELECT amount FROM balance WHERE account_id = $1 AND currency = 'BRL' AND book = $2`
+)
+
+// Changes of several rows that travel together go by one statement. Each still hits its own row, twice where two of them want
+// it, and who hits none is told so alone.
+func TestConvoyChanges(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []int{-1, 0, travelers - 1} {
+		t.Run(strconv.Itoa(bad), func(t *testing.T) {
+			t.Parallel()
+			r, letGo := newRoad(t)
+			mustWrite(t, r.db, func(ctx context.Context, tx *sqldb.Tx) error {
+				for i := range travelers {
+					tx.Queue(ctx, insertBalance, i, "a")
+					tx.Queue(ctx, insertBalance, i, "b")
+				}
+				_, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], selectBalance, 0, "a") // so that it needs no convoy
+				return err
+			})
+			for i := range travelers {
+				r.join(t, time.Minute, func(ctx context.Context, tx *sqldb.Tx, _ int) {
+					amount := int64(i + 1)
+					if i == bad {
+						amount = 101
+					}
+					tx.Guard(ctx, errNobody, takeBalance, amount, int64(i), "BRL", "a")
+					tx.Guard(ctx, errNobody, takeBalance, int64(1), int64(i/2), "BRL", "b") // two of them want it
+				})
+			}
+			letGo()
+			wantB := map[int]int64{}
+			for i, told := range r.told {
+				wantA := int64(100 - i - 1)
+				if err := <-told; (i == bad) != errors.Is(err, errNobody) || (i != bad && err != nil) {
+					t.Errorf("%d was told %v", i, err)
+				}
+				if i == bad {
+					wantA = 100
+				} else {
+					wantB[i/2]++
+				}
+				if got := r.number(t, selectBalance, i, "a"); got != wantA {
+					t.Errorf("%d has %d, want %d", i, got, wantA)
+				}
+			}
+			for i := range travelers {
+				if got := r.number(t, selectBalance, i, "b"); got != 100-wantB[i] {
+					t.Errorf("%d has %d in the other book, want %d", i, got, 100-wantB[i])
+				}
+			}
+			if n := r.number(t, `SELECT COUNT(DISTINCT CAST(xmin AS TEXT)) FROM balance WHERE book = 'a'`); bad < 0 && n > sqldb.ConvoyLeadsMax {
+				t.Errorf("%d writes made %d transactions", travelers, n)
+			}
+			isIdle(t, r.db)
+		})
+	}
+}
+
 // The connection is lost before or after the server has a whole convoy: all of it happens, and once.
 func TestConvoyLost(t *testing.T) {
 	t.Parallel()

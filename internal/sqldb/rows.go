@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,11 +45,12 @@ type slot struct {
 }
 
 // join returns the statements of a convoy. One goes where the first of its text goes, unless its own transaction has done
-// something before that it must not overtake: something with the same table. Two that change the same row stay two.
+// something before that it must not overtake: something with the same table. Two that change the same row stay two, in their
+// order.
 // describe returns the types of a text's arguments, as the server sees them.
 func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, error)) []statement {
 	var slots []*slot
-	last := map[string]int{} // the last slot of a text
+	byText := map[string][]int{} // the slots of a text
 	for _, t := range group {
 		var own []int // slots of what this transaction has done before
 		for _, one := range t.list {
@@ -59,12 +61,16 @@ func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, er
 					first = max(first, at)
 				}
 			}
-			row := s.rowOf(one.args)
-			at, ok := last[one.sql]
-			if !ok || at < first || s.texts == nil || slots[at].taken[row] {
-				at = len(slots)
+			row, at := s.rowOf(one.args), len(slots)
+			for _, other := range slices.Backward(byText[one.sql]) {
+				if other < first || s.texts == nil || slots[other].taken[row] {
+					break // behind what changes the same row
+				}
+				at = other
+			}
+			if at == len(slots) {
 				slots = append(slots, &slot{shape: s, taken: map[string]bool{}})
-				last[one.sql] = at
+				byText[one.sql] = append(byText[one.sql], at)
 			}
 			slots[at].members = append(slots[at].members, one)
 			if s.keys != nil {
@@ -146,10 +152,10 @@ var (
 	changed     = regexp.MustCompile(`^(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)`)
 	word        = regexp.MustCompile(`\w+`)
 	plainInsert = regexp.MustCompile(`(?s)^INSERT INTO [^()]+\([^()]+\)\s+VALUES\s+(\([^()]+\))$`)
-	// No more than one row, by the columns that its key begins with, and nothing but what it is told.
-	plainUpdate = regexp.MustCompile(`(?s)^(UPDATE \w+ SET .+)\s(WHERE account_id = \$\d+ AND .+)$`)
+	// One row by the whole key of its table, and nothing but what it is told.
+	plainUpdate = regexp.MustCompile(`(?s)^(UPDATE \w+ SET .+)\s(WHERE (account_id = \$\d+ AND ` +
+		`(?:id = \$\d+|event_id = \$\d+ AND endpoint_id = \$\d+|currency = \$\d+ AND book = \$\d+))\b.*)$`)
 	more        = regexp.MustCompile(`(?s)\b(SELECT|RETURNING|FROM|OR)\b|WHERE.+WHERE`)
-	equals      = regexp.MustCompile(`\w = (\$\d+)`)
 	placeholder = regexp.MustCompile(`\$\d+`)
 )
 
@@ -176,8 +182,8 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 		return s, err
 	}
 	s.texts = severalUpdates(parts[1], parts[2], types)
-	for _, e := range equals.FindAllStringSubmatch(parts[2], -1) {
-		s.keys = append(s.keys, number(e[1])-1)
+	for _, p := range placeholder.FindAllString(parts[3], -1) {
+		s.keys = append(s.keys, number(p)-1)
 	}
 	return s, nil
 }

@@ -49,7 +49,7 @@ func TestJoinedRows(t *testing.T) {
 			"INSERT INTO b (x) VALUES ($1), ($2) [1 2] 0", insertB + " [3] 0", update + " [2] 0",
 		}},
 		"not over what may change them": {[][]statement{{a(1)}, {{sql: update, args: []any{2}}, a(2)}, {a(3)}}, []string{
-			insertA + " [1 -1] 0", update + " [2] 0", "INSERT INTO a (x, y, z)\nVALUES ($1, $2, 0), ($3, $4, 0) [2 -2 3 -3] 0",
+			"INSERT INTO a (x, y, z)\nVALUES ($1, $2, 0), ($3, $4, 0) [1 -1 3 -3] 0", update + " [2] 0", insertA + " [2 -2] 0",
 		}},
 		"not over what reads them": {[][]statement{{b(1)}, {{sql: reading, args: []any{2}}, b(2)}}, []string{
 			insertB + " [1] 0", reading + " [2] 0", insertB + " [2] 0",
@@ -64,6 +64,10 @@ func TestJoinedRows(t *testing.T) {
 			"INSERT INTO b (x) VALUES ($1), ($2) [1 2] 0",
 			"UPDATE c SET x = v.p1 FROM (VALUES ($1::int8, $2::int8, $3::int8), ($4::int8, $5::int8, $6::int8)) v (p1, p2, p3) " +
 				"WHERE account_id = v.p2 AND id = v.p3 AND x < v.p1 [5 7 1 6 7 2] 2",
+		}},
+		"changes of rows that several change": {[][]statement{{c(1, 5)}, {c(1, 6)}, {c(2, 7)}}, []string{
+			"UPDATE c SET x = v.p1 FROM (VALUES ($1::int8, $2::int8, $3::int8), ($4::int8, $5::int8, $6::int8)) v (p1, p2, p3) " +
+				"WHERE account_id = v.p2 AND id = v.p3 AND x < v.p1 [5 7 1 7 7 2] 2", updateC + " [6 7 1] 0",
 		}},
 		"two changes of one row": {[][]statement{{c(1, 5)}, {c(1, 6)}}, []string{updateC + " [5 7 1] 0", updateC + " [6 7 1] 0"}},
 	}
@@ -93,7 +97,8 @@ func TestOnlyPlainRowsAreJoined(t *testing.T) {
 		`INSERT INTO a (x) VALUES ($1) ON CONFLICT DO NOTHING`, `INSERT INTO a (x) VALUES ($1) RETURNING x`,
 		`INSERT INTO a (x) SELECT $1`, `INSERT INTO a (x) VALUES (COALESCE($1, 0))`, `INSERT INTO a (x) VALUES ($1), ($2)`, update, reading,
 		updateC + ` RETURNING x`, updateC + ` OR x = 0`, `UPDATE c SET x = (SELECT 1 WHERE true) WHERE account_id = $1 AND id = $2`,
-		`UPDATE c SET x = 0 WHERE id = $1 AND account_id = $2`, `DELETE FROM c WHERE account_id = $1 AND id = $2`, `SELECT x FROM c`,
+		`UPDATE c SET x = 0 WHERE id = $1 AND account_id = $2`, `UPDATE c SET x = 0 WHERE account_id = $1 AND event_id = $2`,
+		`UPDATE c SET x = 0 WHERE account_id = $1 AND y = $2 AND id = $3`, `UPDATE c SET x = 0 WHERE account_id = $1 AND id < $2`, `DELETE FROM c WHERE account_id = $1 AND id = $2`, `SELECT x FROM c`,
 	} {
 		if s, err := newShape(text, allNumbers); err != nil || s.texts != nil {
 			t.Errorf("%s: %q, %v", text, s.texts, err)

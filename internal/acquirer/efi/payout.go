@@ -203,6 +203,7 @@ type payout struct {
 	Key        lenient.Text `json:"chave"` // the recipient's in some answers, ours in others
 	Status     lenient.Text `json:"status"`
 	At         lenient.Loose[struct {
+		Asked   lenient.Moment `json:"solicitacao"`
 		Settled lenient.Moment `json:"liquidacao"`
 	}] `json:"horario"`
 	To lenient.Loose[struct {
@@ -235,6 +236,7 @@ func (p payout) payout() (acquirer.Payout, bool) {
 	sent := acquirer.Payout{
 		ID: string(p.ID), EndToEndID: string(cmp.Or(p.EndToEndID, p.E2EID)), Status: payoutStatus(string(p.Status)), Amount: amount,
 		Key: string(cmp.Or(to.Key, p.Key)), RecipientName: string(cmp.Or(to.Person.Value.Name, to.Bank.Value.Name)),
+		AskedAt: p.At.Value.Asked.Time,
 	}
 	if !pix.IsEndToEndID(sent.EndToEndID) {
 		sent.EndToEndID = ""

@@ -233,7 +233,7 @@ func TestGetPayout(t *testing.T) {
 		"favorecido":{"chave":"francisco@meuemail.com","identificacao":{"nome":"Francisco da Silva","cpf":"***.456.789-**"}}}`, e2e)
 	settled := acquirer.Payout{
 		ID: "1abc", EndToEndID: e2e, Status: acquirer.PayoutSettled, Amount: 1, Key: "francisco@meuemail.com",
-		RecipientName: "Francisco da Silva", SettledAt: time.Date(2022, 10, 26, 9, 5, 31, 0, time.UTC),
+		RecipientName: "Francisco da Silva", AskedAt: time.Date(2022, 10, 26, 9, 5, 32, 0, time.UTC), SettledAt: time.Date(2022, 10, 26, 9, 5, 31, 0, time.UTC),
 	}
 	change := func(f func(p *acquirer.Payout)) acquirer.Payout {
 		p := settled
