@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // buildInto builds the binary as users have it, with flags of go build. The tests of the packages look for races, with all
 // that runs here; under the race detector the kills, loads and clocks of these tests would only wait for it.
 func buildInto(path string, flags ...string) error {
-	c := exec.Command("go", append([]string{"build", "-o", path}, flags...)...)
+	c := exec.Command("go", append([]string{"build", "-ldflags=-s -w", "-o", path}, flags...)...)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, output)

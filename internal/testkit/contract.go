@@ -41,7 +41,12 @@ var described = sync.OnceValues(func() (*description, error) {
 	if err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
-	router, err := gorillamux.NewRouter(document)
+	// What the document says is checked by kin-openapi's own reading of schemas, which takes 3.1 for 3.0. The other one, of
+	// JSON Schema 2020-12, compiles the schema of each value anew, which takes longer than the rest of an API test. They
+	// differ in keywords that the document does not use: TestDocumentIsRead holds it to that.
+	read := *document
+	read.OpenAPI = "3.0.3"
+	router, err := gorillamux.NewRouter(&read)
 	if err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
@@ -181,7 +186,7 @@ func (d *description) checkError(in *openapi3filter.RequestValidationInput, res 
 		return err
 	}
 	if in == nil { // otherwise it was checked against its operation
-		if err := d.document.Components.Schemas["Error"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+		if err := d.document.Components.Schemas["Error"].Value.VisitJSON(value); err != nil {
 			return err
 		}
 	}

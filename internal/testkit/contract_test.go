@@ -4,9 +4,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/ponte-pay/ponte/internal/api"
 	"github.com/ponte-pay/ponte/internal/testkit"
 )
 
@@ -82,5 +84,17 @@ func TestContract(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.breaks)
 			}
 		})
+	}
+}
+
+// newKeywords are those of JSON Schema 2020-12 that the contract would not notice the breaking of.
+var newKeywords = regexp.MustCompile(`(?m)^[ -]*(const|contains|(min|max)Contains|contentSchema|dependent(Required|Schemas)|if|then|else|` +
+	`patternProperties|prefixItems|propertyNames|unevaluated(Items|Properties)|\$(defs|dynamicRef|recursiveRef)):`)
+
+// TestDocumentIsRead fails when openapi.yaml says something that the contract does not check.
+func TestDocumentIsRead(t *testing.T) {
+	t.Parallel()
+	if found := newKeywords.FindAll(api.OpenAPI, -1); found != nil {
+		t.Errorf("the contract does not check %q: it would need openapi3.EnableJSONSchema2020", found)
 	}
 }
