@@ -233,9 +233,13 @@ func (p *tab) visit(path string) int {
 		if err != nil {
 			p.Fatalf("open %s: %v", path, err)
 		}
-		// A server that is kept from its work for seconds says that it is not ready: people try again.
-		if response.Status != http.StatusServiceUnavailable || testkit.Real.Wait(ctx, time.Second) != nil {
+		// A server that is kept from its work for seconds says that it is not ready: people try again. There is no answer when
+		// the page that was open went somewhere else meanwhile.
+		if response != nil && response.Status != http.StatusServiceUnavailable {
 			return int(response.Status)
+		}
+		if testkit.Real.Wait(ctx, lookEvery) != nil {
+			p.Fatalf("%s could not be opened", path)
 		}
 	}
 }

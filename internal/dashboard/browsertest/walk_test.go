@@ -187,7 +187,7 @@ func (w *town) redeliver(p *person, r *receiver) {
 	p.Helper()
 	p.visit(w.home("/events"))
 	p.follow("charge.paid")
-	p.click("Reenviar")
+	p.follow("Reenviar")
 	r.want(p.T, "charge.paid 2")
 }
 
