@@ -24,7 +24,11 @@ func TestLiteValues(t *testing.T) {
 	text, count, none, noText := "text", int64(-1)<<62, (*int64)(nil), (*string)(nil)
 	large := strings.Repeat("é", roomMax)
 	args := []any{
-		text, "", large, &text, noText, named("named"), []byte{0, 1}, []byte(nil), []byte{}, bytes.Repeat([]byte{7}, roomMin),
+		text, "", large, &text, noText, named("named"),
+		[]byte{0, 1},
+		[]byte(nil),
+		[]byte{},
+		bytes.Repeat([]byte{7}, roomMin),
 		count, 7, number(-7), &count, none, true, false, flag(true), 0.5, nil,
 	}
 	var places []string
