@@ -398,7 +398,7 @@ func (w *writer) runApart(ctx context.Context, some []*turn) (whole bool) {
 }
 
 // runSaved runs lists in a savepoint. After a failure nothing of them is left; if whole is false, nothing of anybody.
-func (w *writer) runSaved(ctx context.Context, some []*turn) (err error, whole bool) { //nolint:staticcheck // the error is not its own
+func (w *writer) runSaved(ctx context.Context, some []*turn) (err error, whole bool) {
 	if err := w.do(ctx, `SAVEPOINT one`); err != nil {
 		return err, false
 	}

@@ -312,8 +312,6 @@ func (c *liteConn) bind(handle uintptr, i int32, arg any, at uintptr) (next uint
 			n = 1
 		}
 		return at, lite.Xsqlite3_bind_int64(c.tls, handle, i, n)
-	case float64:
-		return at, lite.Xsqlite3_bind_double(c.tls, handle, i, v)
 	case string:
 		return c.bindText(handle, i, v, at)
 	case *string:
@@ -342,7 +340,7 @@ func (c *liteConn) bindText(handle uintptr, i int32, v string, at uintptr) (next
 func plain(args []any) error {
 	for i, arg := range args {
 		switch v := arg.(type) {
-		case nil, int64, int, bool, []byte, float64, *int64:
+		case nil, int64, int, bool, []byte, *int64:
 			continue
 		case string, *string:
 		default:
@@ -350,8 +348,10 @@ func plain(args []any) error {
 			if err != nil {
 				return fmt.Errorf("sqldb: argument $%d: %w", i+1, err)
 			}
-			if _, isTime := value.(interface{ UnixMicro() int64 }); isTime {
-				return fmt.Errorf("sqldb: argument $%d is a time, not a number of microseconds", i+1)
+			switch value.(type) {
+			case nil, int64, bool, []byte, string:
+			default:
+				return fmt.Errorf("sqldb: argument $%d is a %T, which no column holds", i+1, value)
 			}
 			args[i] = value
 		}
