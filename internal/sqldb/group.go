@@ -125,13 +125,12 @@ func (w *writer) write(start, ctx context.Context, tx *Tx, f func(context.Contex
 	defer t.abandon()
 	err := tx.run(ctx, t, f)
 	again := func() error { return tx.run(ctx, t, f) }
-	switch t.place {
-	case leading:
+	switch {
+	case t.place == leading:
 		return t.lead(err, again)
-	case following:
+	case t.place == following:
 		return t.follow(err, again)
-	}
-	if err != nil || len(t.list) == 0 {
+	case err != nil, len(t.list) == 0:
 		return err // nothing was written
 	}
 	return t.travel()
@@ -322,6 +321,7 @@ func (t *turn) follow(err error, again func() error) error {
 // abandon gives up the transaction when the function has panicked or called Goexit. Otherwise it was given up before.
 func (t *turn) abandon() {
 	switch t.place {
+	case outsider:
 	case leading:
 		t.leaveLead()
 	case following:
@@ -339,7 +339,7 @@ func (w *writer) gather(leader *turn) (group []*turn, whole bool) {
 		next := w.next(groupMax - 1 - len(group))
 		if len(next) == 0 && !yielded {
 			yielded = true
-			runtime.Gosched()
+			runtime.Gosched() // those who were told of the last COMMIT are about to come again
 			continue
 		}
 		if len(next) == 0 {
@@ -398,7 +398,7 @@ func (w *writer) runApart(ctx context.Context, some []*turn) (whole bool) {
 }
 
 // runSaved runs lists in a savepoint. After a failure nothing of them is left; if whole is false, nothing of anybody.
-func (w *writer) runSaved(ctx context.Context, some []*turn) (err error, whole bool) { //nolint:revive,staticcheck // the error is not its own
+func (w *writer) runSaved(ctx context.Context, some []*turn) (err error, whole bool) {
 	if err := w.do(ctx, `SAVEPOINT one`); err != nil {
 		return err, false
 	}

@@ -418,7 +418,7 @@ func TestLists(t *testing.T) {
 					}
 					var members []member
 					wantTold, wantRuns, want := map[string]string{}, map[string]int{}, []string{}
-					for _, one := range strings.Fields(order) {
+					for one := range strings.FieldsSeq(order) {
 						wantTold[one], wantRuns[one] = "well", 1 // who asks nothing has no reason to be asked again
 						if one == "bad" {
 							members, wantTold[one] = append(members, list(one, test.bad)), test.told

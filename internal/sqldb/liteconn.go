@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"modernc.org/libc"
+	"modernc.org/libc/sys/types"
 	_ "modernc.org/sqlite" // repairs the library on some machines when the program starts
 	lite "modernc.org/sqlite/lib"
 )
@@ -46,13 +47,13 @@ type liteStmt struct {
 
 var errLiteClosed = fmt.Errorf("%w: the connection is closed", ErrUnavailable)
 
-// liteFailure is what SQLite says went wrong.
-type liteFailure struct {
+// liteCodeError is what SQLite says went wrong.
+type liteCodeError struct {
 	code int32 // with its extension
 	text string
 }
 
-func (f *liteFailure) Error() string { return f.text }
+func (f *liteCodeError) Error() string { return f.text }
 
 func openLiteConn(ctx context.Context, path, pragmas string) (*liteConn, error) {
 	c := &liteConn{tls: libc.NewTLS(), kept: map[string]*liteStmt{}}
@@ -85,8 +86,15 @@ const pointerSize = int(unsafe.Sizeof(uintptr(0)))
 // pointerAt reads a pointer that the library has written.
 func pointerAt(p uintptr) uintptr { return *(*uintptr)(memory(p)) }
 
-// memory is how the library's addresses become Go's: they lie outside of Go's heap, which neither moves nor frees them.
-func memory(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
+// bytesAt returns memory of the library as it is, not a copy of it.
+func bytesAt(p uintptr, n int) []byte {
+	return unsafe.Slice((*byte)(memory(p)), n) //nolint:gosec // it is as long as the library says, or as we made it
+}
+
+// memory is how the library's addresses become Go's. They lie outside of Go's heap, which neither moves nor frees them.
+func memory(p uintptr) unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&p)) //nolint:gosec // vet takes any other way for a lost pointer of Go's
+}
 
 // close ends the statements first: with one of them open SQLite would not fold the log into the file.
 func (c *liteConn) close() {
@@ -269,7 +277,7 @@ func (c *liteConn) start(text string, args []any) (*liteStmt, error) {
 			return nil, fmt.Errorf("sqldb: no argument $%d", place+1)
 		}
 		var rc int32
-		if at, rc = c.bind(s.handle, int32(i+1), args[place], at); rc != lite.SQLITE_OK { //nolint:gosec // a handful
+		if at, rc = c.bind(s.handle, int32(i+1), args[place], at); rc != lite.SQLITE_OK {
 			return nil, c.failure(rc)
 		}
 	}
@@ -283,10 +291,10 @@ func (c *liteConn) makeRoom(size int) error {
 	}
 	libc.Xfree(c.tls, c.room)
 	c.size = max(size, roomMin)
-	c.room = libc.Xmalloc(c.tls, libc.Tsize_t(c.size)) //nolint:gosec // not negative
+	c.room = libc.Xmalloc(c.tls, types.Size_t(c.size))
 	if c.room == 0 {
 		c.size = 0
-		return &liteFailure{lite.SQLITE_NOMEM, "no memory for arguments"}
+		return &liteCodeError{lite.SQLITE_NOMEM, "no memory for arguments"}
 	}
 	return nil
 }
@@ -304,8 +312,6 @@ func (c *liteConn) bind(handle uintptr, i int32, arg any, at uintptr) (next uint
 			n = 1
 		}
 		return at, lite.Xsqlite3_bind_int64(c.tls, handle, i, n)
-	case float64:
-		return at, lite.Xsqlite3_bind_double(c.tls, handle, i, v)
 	case string:
 		return c.bindText(handle, i, v, at)
 	case *string:
@@ -318,23 +324,23 @@ func (c *liteConn) bind(handle uintptr, i int32, arg any, at uintptr) (next uint
 		}
 	case []byte:
 		if v != nil {
-			n := copy(unsafe.Slice((*byte)(memory(at)), len(v)), v)
-			return at + uintptr(n), lite.Xsqlite3_bind_blob(c.tls, handle, i, at, int32(n), 0) //nolint:gosec // SQLite's limit is lower
+			n := copy(bytesAt(at, len(v)), v)
+			return at + uintptr(n), lite.Xsqlite3_bind_blob(c.tls, handle, i, at, int32(n), 0)
 		}
 	}
 	return at, lite.Xsqlite3_bind_null(c.tls, handle, i)
 }
 
 func (c *liteConn) bindText(handle uintptr, i int32, v string, at uintptr) (next uintptr, rc int32) {
-	n := copy(unsafe.Slice((*byte)(memory(at)), len(v)), v)
-	return at + uintptr(n), lite.Xsqlite3_bind_text(c.tls, handle, i, at, int32(n), 0) //nolint:gosec // SQLite's limit is lower
+	n := copy(bytesAt(at, len(v)), v)
+	return at + uintptr(n), lite.Xsqlite3_bind_text(c.tls, handle, i, at, int32(n), 0)
 }
 
 // plain turns arguments, where they are, into what bind knows, and refuses text that PostgreSQL would refuse.
 func plain(args []any) error {
 	for i, arg := range args {
 		switch v := arg.(type) {
-		case nil, int64, int, bool, []byte, float64, *int64:
+		case nil, int64, int, bool, []byte, *int64:
 			continue
 		case string, *string:
 		default:
@@ -342,8 +348,10 @@ func plain(args []any) error {
 			if err != nil {
 				return fmt.Errorf("sqldb: argument $%d: %w", i+1, err)
 			}
-			if _, isTime := value.(interface{ UnixMicro() int64 }); isTime {
-				return fmt.Errorf("sqldb: argument $%d is a time, not a number of microseconds", i+1)
+			switch value.(type) {
+			case nil, int64, bool, []byte, string:
+			default:
+				return fmt.Errorf("sqldb: argument $%d is a %T, which no column holds", i+1, value)
 			}
 			args[i] = value
 		}
@@ -369,7 +377,7 @@ func (r *liteRow) Scan(dest ...any) error {
 		return fmt.Errorf("sqldb: a row of %d columns for %d variables", n, len(dest))
 	}
 	for i, d := range dest {
-		if err := r.column(int32(i), d); err != nil { //nolint:gosec // a handful
+		if err := r.column(int32(i), d); err != nil {
 			return fmt.Errorf("sqldb: column %d: %w", i+1, err)
 		}
 	}
@@ -414,7 +422,7 @@ func (r *liteRow) bytes(i int32) []byte {
 	if p == 0 || n == 0 {
 		return nil
 	}
-	return unsafe.Slice((*byte)(memory(p)), n)
+	return bytesAt(p, int(n))
 }
 
 // value returns a column as database/sql's drivers do, for those who scan by themselves.
@@ -474,7 +482,7 @@ func (c *liteConn) failure(rc int32) error {
 			text += ": " + more
 		}
 	}
-	return &liteFailure{rc, fmt.Sprintf("%s (%d)", text, rc)}
+	return &liteCodeError{rc, fmt.Sprintf("%s (%d)", text, rc)}
 }
 
 // meaning gives a failure of this connection its meaning.
@@ -492,7 +500,7 @@ func liteText(text string) string { return liteDropped.Replace(text) }
 
 // liteCode returns SQLite's extended code of a failure, or 0 when it is none of SQLite's.
 func liteCode(err error) int32 {
-	if f, ok := errors.AsType[*liteFailure](err); ok {
+	if f, ok := errors.AsType[*liteCodeError](err); ok {
 		return f.code
 	}
 	return 0
