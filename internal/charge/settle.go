@@ -31,9 +31,8 @@ func (s *Service) Check(ctx context.Context, c *Charge) error {
 	})
 }
 
-// look asks the charge's acquirer how it stands and follows it there. It is the only way money comes in: notifications,
-// reads, sweeps and lists all end here. A payment that somebody spoke of is asked for by its own name when the acquirer
-// does not show it with the charge, and the verdict is about that one; "" for none.
+// look asks the charge's acquirer how it stands and follows it there. A payment that somebody spoke of is asked for by its own
+// name when the acquirer does not show it with the charge, and the verdict is about that one; "" for none.
 func (s *Service) look(ctx context.Context, c *Charge, endToEndID string) (Verdict, error) {
 	at, ok := s.Router.Get(c.Acquirer)
 	if !ok {
@@ -76,8 +75,9 @@ func ask(ctx context.Context, at acquirer.Acquirer, txid, endToEndID string) (se
 	return seen, stray, nil
 }
 
-// follow applies what an acquirer says about a charge: payments first, oldest first, with what was given back of them,
-// then removal. The verdict is about the payment that somebody spoke of.
+// follow applies what an acquirer, asked over our own connection, says about a charge: payments first, oldest first, with what
+// was given back of them, then removal. It is the only way money comes in: notifications, reads, sweeps and lists all end
+// here. The verdict is about the payment that somebody spoke of.
 func (s *Service) follow(ctx context.Context, c *Charge, seen *acquirer.Charge, spokenOf string) (Verdict, error) {
 	verdict := Unknown
 	slices.SortFunc(seen.Payments, func(a, b acquirer.Payment) int {

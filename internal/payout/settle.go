@@ -30,8 +30,7 @@ func (s *Service) Check(ctx context.Context, p *Payout) error {
 	})
 }
 
-// look asks the payout's acquirer how it stands and follows it there. Notifications, reads, sweeps and lists all end
-// here: what they heard is believed of nobody but the acquirer that was asked over our own connection.
+// look asks the payout's acquirer how it stands and follows it there.
 func (s *Service) look(ctx context.Context, p *Payout) error {
 	at, ok := s.Router.Payer(p.Acquirer)
 	if !ok {
@@ -64,6 +63,8 @@ func (p *Payout) compare(seen *acquirer.Payout) error {
 }
 
 // follow brings the payout to where the acquirer that has it says it is: settled, with what came back since, or failed.
+// Notifications, reads, sweeps and lists all end here: what they heard is believed of nobody but the acquirer that was asked
+// over our own connection.
 func (s *Service) follow(ctx context.Context, p *Payout, seen *acquirer.Payout) error {
 	if err := p.compare(seen); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 )
 
 type (
-	named  string
-	small  int32
-	flag   bool
+	named string
+	small int32
+	flag  bool
 )
 
 // Whatever is given to SQLite comes back.
