@@ -48,6 +48,8 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 	params["application_name"] = applicationName
 	// Every statement is written for its index. To plan one again for each value costs more than to run it.
 	params["plan_cache_mode"] = "force_generic_plan"
+	// A statement that takes a fraction of a millisecond is compiled in a hundred, whenever its cost is guessed too high.
+	params["jit"] = "off"
 	// As on SQLite: what is not inside Write cannot write.
 	params["default_transaction_read_only"] = "on"
 	// A transaction is never left open by a living process; one that is belongs to a host that vanished.
