@@ -421,7 +421,7 @@ func TestLastQuestion(t *testing.T) {
 	db := sqltest.Open(t, url)
 	countWrites(t, db)
 	a, b := New(db, h.clock(), nodes(2)), New(sqltest.Open(t, url), h.clock(), nodes(2))
-	a.round, b.round = 50*time.Millisecond, 0
+	a.round, b.round = time.Second, 0 // long enough for a step of b
 	take(t, b, "k", 100)
 	takeMany(t, a, "k", 100, 75)
 	answer := make(chan Verdict)
