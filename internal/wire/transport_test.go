@@ -252,11 +252,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	var open atomic.Int32
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			open.Add(1)
-		} else if state == http.StateClosed {
-			open.Add(-1)
-		}
+		open.Add(map[http.ConnState]int32{http.StateNew: 1, http.StateClosed: -1}[state])
 	}
 	s.Start()
 	t.Cleanup(s.Close)
