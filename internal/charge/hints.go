@@ -46,7 +46,7 @@ func (s *Service) Hint(acquirer, endToEndID, txid string, at time.Time) bool {
 // FollowHints looks up the notifications that are due.
 func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 	return s.hints.FollowTogether(ctx, func(ctx context.Context, some []hint) (inquiry.Answers[hint], error) {
-		shown, err := s.list(ctx, some)
+		shown, err := s.lookTogether(ctx, some)
 		follow := func(ctx context.Context, h hint) error {
 			verdict, err := s.judge(ctx, h, shown)
 			if err == nil {
@@ -58,20 +58,22 @@ func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 	})
 }
 
-// list returns payments that hints of one acquirer speak of, as its list shows them, by their end-to-end ids: those that pay
-// a charge alone. When they were made is what the hints say, and matters no further than that the list shows them.
-func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acquirer.Payment, err error) {
+// lookTogether returns payments that hints of one acquirer speak of, as its list shows them, by their end-to-end ids: those
+// that each pay a charge alone that was made here lately, so that nothing is left to be asked about it. When they were made is
+// what the hints say, and matters no further than that the list shows them.
+func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[string]*acquirer.Payment, err error) {
 	var from, to int64
-	wanted := map[string]bool{}
+	wanted := map[string]made{}
 	for _, h := range some {
-		if h.at == 0 {
+		m, ok := s.recent.Get(canonical(h.txid))
+		if h.at == 0 || !ok || m.Acquirer != h.acquirer {
 			continue
 		}
 		if from == 0 || h.at < from {
 			from = h.at
 		}
 		to = max(to, h.at)
-		wanted[h.endToEndID] = true
+		wanted[h.endToEndID] = m
 	}
 	if len(wanted) == 0 {
 		return nil, nil
@@ -84,6 +86,7 @@ func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acqu
 	shown = map[string]*acquirer.Payment{}
 	payers := map[string]string{} // end-to-end ids by txid; "" where there are several
 	err = s.together.List(ctx, name, moment(from), moment(to), len(wanted), func(ctx context.Context, w acquirer.Window) (answered int, next string, err error) {
+		before := len(shown)
 		page, err := at.ListPayments(ctx, w)
 		for i := range page.Payments {
 			p := &page.Payments[i]
@@ -93,12 +96,11 @@ func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acqu
 				continue
 			}
 			payers[p.TxID] = p.EndToEndID
-			if wanted[p.EndToEndID] {
+			if m, ok := wanted[p.EndToEndID]; ok && m.isPaidBy(p, m.key) {
 				shown[p.EndToEndID] = p
-				answered++
 			}
 		}
-		return answered, page.Next, err
+		return len(shown) - before, page.Next, err
 	})
 	return shown, err
 }
@@ -149,13 +151,20 @@ type made struct {
 // heardOf returns the charge that a hint names, as it is or as this node made it: nothing moves that is not as it was read.
 // Of the latter it also returns the key that it pays to.
 func (s *Service) heardOf(ctx context.Context, h hint) (c Charge, key string, err error) {
-	if x, owner, err := id.ParseToken(h.txid); err == nil {
-		if m, ok := s.recent.Take(id.Token(x, owner)); ok && m.Acquirer == h.acquirer {
-			return m.Charge, m.key, nil
-		}
+	if m, ok := s.recent.Take(canonical(h.txid)); ok && m.Acquirer == h.acquirer {
+		return m.Charge, m.key, nil
 	}
 	c, err = s.byTxID(ctx, h.txid)
 	return c, "", err
+}
+
+// canonical returns a txid as we write it, or "" for one that is none of ours.
+func canonical(txid string) string {
+	x, owner, err := id.ParseToken(txid)
+	if err != nil {
+		return ""
+	}
+	return id.Token(x, owner)
 }
 
 // byTxID returns the charge that an acquirer knows by a txid, or [sqldb.ErrNoRows]. The case does not matter.

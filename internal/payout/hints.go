@@ -33,7 +33,7 @@ func (s *Service) Hint(acquirer, endToEndID, name string) bool {
 // FollowHints looks up the notifications that are due.
 func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 	return s.hints.FollowTogether(ctx, func(ctx context.Context, some []hint) (inquiry.Answers[hint], error) {
-		shown, err := s.list(ctx, some)
+		shown, err := s.lookTogether(ctx, some)
 		follow := func(ctx context.Context, h hint) error { return s.followHint(ctx, h, shown[h.name]) }
 		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown[h.name] != nil }}, err
 	})
@@ -45,9 +45,9 @@ type sent struct {
 	asked time.Time // when its acquirer says that it was asked; zero when it does not tell
 }
 
-// list returns payouts that hints of one acquirer speak of, as its list shows them, by their names: those that were sent
+// lookTogether returns payouts that hints of one acquirer speak of, as its list shows them, by their names: those that were sent
 // from here lately and are settled.
-func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acquirer.Payout, err error) {
+func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[string]*acquirer.Payout, err error) {
 	var from, to time.Time
 	wanted := map[string]bool{}
 	for _, h := range some {
