@@ -46,10 +46,10 @@ type sent struct {
 }
 
 // lookTogether returns payouts that hints of one acquirer speak of, as its list shows them, by their names: those that were sent
-// from here lately and are settled.
+// from here lately and are settled as they were ordered. Of all others the payout itself is asked for.
 func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[string]*acquirer.Payout, err error) {
 	var from, to time.Time
-	wanted := map[string]bool{}
+	wanted := map[string]sent{}
 	for _, h := range some {
 		p, ok := s.recent.Get(h.name)
 		if !ok || p.Acquirer != h.acquirer || p.asked.IsZero() {
@@ -61,7 +61,7 @@ func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[stri
 		if p.asked.After(to) {
 			to = p.asked
 		}
-		wanted[h.name] = true
+		wanted[h.name] = p
 	}
 	if len(wanted) == 0 {
 		return nil, nil
@@ -73,15 +73,16 @@ func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[stri
 	}
 	shown = map[string]*acquirer.Payout{}
 	err = s.together.List(ctx, name, from, to, len(wanted), func(ctx context.Context, w acquirer.Window) (answered int, next string, err error) {
+		before := len(shown)
 		page, err := at.ListPayouts(ctx, w)
 		for i := range page.Payouts {
 			p := &page.Payouts[i]
-			if wanted[p.ID] && p.Status == acquirer.PayoutSettled && len(p.Returns) == 0 {
+			ordered, ok := wanted[p.ID]
+			if ok && p.Status == acquirer.PayoutSettled && len(p.Returns) == 0 && ordered.compare(p) == nil {
 				shown[p.ID] = p
-				answered++
 			}
 		}
-		return answered, page.Next, err
+		return len(shown) - before, page.Next, err
 	})
 	return shown, err
 }
