@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
@@ -59,21 +60,21 @@ func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 }
 
 // lookTogether returns payments that hints of one acquirer speak of, as its list shows them, by their end-to-end ids: those
-// that each pay a charge alone that was made here lately, so that nothing is left to be asked about it. When they were made is
-// what the hints say, and matters no further than that the list shows them.
+// that each pay a charge alone, to the key that our charges there pay to, and of which nothing was given back. When they were
+// made is what the hints say, and matters no further than that the list shows them.
 func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[string]*acquirer.Payment, err error) {
 	var from, to int64
-	wanted := map[string]made{}
+	wanted := map[string]string{} // the keys that they have to be paid to, by end-to-end ids
 	for _, h := range some {
-		m, ok := s.recent.Get(canonical(h.txid))
-		if h.at == 0 || !ok || m.Acquirer != h.acquirer {
+		key := s.keys.of(h.acquirer, h.txid)
+		if h.at == 0 || key == "" {
 			continue
 		}
 		if from == 0 || h.at < from {
 			from = h.at
 		}
 		to = max(to, h.at)
-		wanted[h.endToEndID] = m
+		wanted[h.endToEndID] = key
 	}
 	if len(wanted) == 0 {
 		return nil, nil
@@ -96,7 +97,7 @@ func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[stri
 				continue
 			}
 			payers[p.TxID] = p.EndToEndID
-			if m, ok := wanted[p.EndToEndID]; ok && m.isPaidBy(p, m.key) {
+			if key := wanted[p.EndToEndID]; key != "" && strings.EqualFold(p.Key, key) && len(p.Refunds) == 0 {
 				shown[p.EndToEndID] = p
 			}
 		}
@@ -142,29 +143,61 @@ func (c *Charge) isPaidBy(p *acquirer.Payment, key string) bool {
 	return key != "" && strings.EqualFold(p.Key, key) && strings.EqualFold(p.TxID, c.TxID) && p.Amount == c.Amount && len(p.Refunds) == 0
 }
 
-// made is a charge as this node made it.
-type made struct {
-	Charge
-	key string // that its acquirer said it pays to
-}
-
 // heardOf returns the charge that a hint names, as it is or as this node made it: nothing moves that is not as it was read.
-// Of the latter it also returns the key that it pays to.
+// It also returns the key that it pays to, "" when that has to be asked for.
 func (s *Service) heardOf(ctx context.Context, h hint) (c Charge, key string, err error) {
-	if m, ok := s.recent.Take(canonical(h.txid)); ok && m.Acquirer == h.acquirer {
-		return m.Charge, m.key, nil
+	key = s.keys.of(h.acquirer, h.txid)
+	if x, owner, err := id.ParseToken(h.txid); err == nil {
+		if c, ok := s.recent.Take(id.Token(x, owner)); ok && c.Acquirer == h.acquirer {
+			return c, key, nil
+		}
 	}
 	c, err = s.byTxID(ctx, h.txid)
-	return c, "", err
+	return c, key, err
 }
 
-// canonical returns a txid as we write it, or "" for one that is none of ours.
-func canonical(txid string) string {
-	x, owner, err := id.ParseToken(txid)
+// keys are the Pix keys that our charges pay to, by acquirer, as the acquirers said when charges were made here. The zero keys
+// are none.
+type keys struct {
+	mu   sync.Mutex
+	byAt map[string]keySince // as many as there are acquirers
+}
+
+// keySince is a key, and since when charges are made for it.
+type keySince struct {
+	key   string
+	since time.Time // business time, by the name of the first charge
+}
+
+// learn notes the key of a charge that was just made.
+func (k *keys) learn(acquirer, txid, key string) {
+	x, _, err := id.ParseToken(txid)
+	if err != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byAt[acquirer].key == key {
+		return
+	}
+	if k.byAt == nil {
+		k.byAt = map[string]keySince{}
+	}
+	k.byAt[acquirer] = keySince{key, x.Time()}
+}
+
+// of returns the key that a charge pays to, "" when it was made before that is known: it may have been another one.
+func (k *keys) of(acquirer, txid string) string {
+	x, _, err := id.ParseToken(txid)
 	if err != nil {
 		return ""
 	}
-	return id.Token(x, owner)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if one := k.byAt[acquirer]; !x.Time().Before(one.since) {
+		return one.key
+	}
+	return ""
 }
 
 // byTxID returns the charge that an acquirer knows by a txid, or [sqldb.ErrNoRows]. The case does not matter.

@@ -453,7 +453,7 @@ func TestRememberedChargesMove(t *testing.T) {
 				t.Fatalf("a charge is %s before it is heard of, want %s", got.Status, want)
 			}
 		}
-		began := w.clock.Now()
+		at := w.clock.Now() // the list begins before all of them
 		e2es := map[string]charge.Charge{}
 		for _, c := range charges {
 			if c.ID != cancelled.ID { // nobody can pay that one any more
@@ -461,7 +461,7 @@ func TestRememberedChargesMove(t *testing.T) {
 			}
 		}
 		tell := func(n *node) {
-			at := began // the list begins before all of them
+			t.Helper()
 			for e2e, c := range e2es {
 				n.Hint(c.Acquirer, e2e, c.TxID, at)
 				at = w.clock.Now()
@@ -495,11 +495,24 @@ func TestRememberedChargesMove(t *testing.T) {
 			one.audit()
 		}
 		check()
-		tell(other) // which remembers nothing of them, so that a list would be of no use
+		tell(other) // which has made none and does not know the key that they pay to, so that a list would be of no use
 		if count.Load() == 0 || lists.Load() != 0 {
 			t.Errorf("another node asked %d questions and for %d lists", count.Load(), lists.Load())
 		}
 		check()
+		// From its first charge on it knows the key, and believes a list also of charges that it did not make.
+		clear(e2es)
+		c := other.create(a, 1000)
+		at = w.clock.Now()
+		for range 10 {
+			e2es[w.pay(c.TxID, 1000)] = c
+			c = one.create(a, 1000)
+		}
+		tell(other)
+		if count.Load() != 0 || lists.Load() != 1 || other.balance(a.ID).Pending != (15+10)*900 {
+			t.Errorf("another node asked %d questions and for %d lists: %+v", count.Load(), lists.Load(), other.balance(a.ID))
+		}
+		one.audit()
 	})
 }
 
