@@ -47,15 +47,21 @@ func (s *Service) Hint(acquirer, endToEndID, txid string, at time.Time) bool {
 // FollowHints looks up the notifications that are due.
 func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 	return s.hints.FollowTogether(ctx, func(ctx context.Context, some []hint) (inquiry.Answers[hint], error) {
-		shown, err := s.lookTogether(ctx, some)
+		list, err := s.lookTogether(ctx, some)
+		shown := func(h hint) *acquirer.Payment {
+			if h.at == 0 { // it is to be asked about by itself, whatever a list shows
+				return nil
+			}
+			return list[h.endToEndID]
+		}
 		follow := func(ctx context.Context, h hint) error {
-			verdict, err := s.judge(ctx, h, shown)
+			verdict, err := s.judge(ctx, h, shown(h))
 			if err == nil {
 				s.Heard(h.acquirer, verdict)
 			}
 			return err
 		}
-		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown[h.endToEndID] != nil }}, err
+		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown(h) != nil }}, err
 	})
 }
 
@@ -107,12 +113,12 @@ func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[stri
 }
 
 // judge asks the acquirer about what it is said to have, unless that is shown already.
-func (s *Service) judge(ctx context.Context, h hint, shown map[string]*acquirer.Payment) (Verdict, error) {
+func (s *Service) judge(ctx context.Context, h hint, shown *acquirer.Payment) (Verdict, error) {
 	c, key, err := s.heardOf(ctx, h)
 	switch {
 	case err == nil && c.Acquirer == h.acquirer:
-		if p := shown[h.endToEndID]; p != nil && c.isPaidBy(p, key) {
-			seen := acquirer.Charge{Key: key, Payments: []acquirer.Payment{*p}}
+		if shown != nil && c.isPaidBy(shown, key) {
+			seen := acquirer.Charge{Key: key, Payments: []acquirer.Payment{*shown}}
 			return s.follow(ctx, &c, &seen, h.endToEndID)
 		}
 		return s.look(ctx, &c, h.endToEndID)

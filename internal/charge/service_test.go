@@ -421,6 +421,48 @@ func TestHintsTogether(t *testing.T) {
 	})
 }
 
+// behind is an acquirer whose short lists do not show yet what was given back.
+type behind struct{ acquirer.Acquirer }
+
+func (b behind) ListPayments(ctx context.Context, w acquirer.Window) (acquirer.Page, error) {
+	page, err := b.Acquirer.ListPayments(ctx, w)
+	if w.Exact {
+		for i := range page.Payments {
+			page.Payments[i].Refunds = nil
+		}
+	}
+	return page, err
+}
+
+// TestListsAreBehind shows that a notification of what was given back is looked up by itself, also among others.
+func TestListsAreBehind(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		n := newWorld(t).node(db, func(at acquirer.Acquirer) acquirer.Acquirer { return behind{at} })
+		a, at := n.account(), n.Clock.Now()
+		var charges []charge.Charge
+		for range 10 {
+			c := n.create(a, 1000)
+			e2e := n.pay(c.TxID, 1000)
+			n.Hint("alpha", e2e, c.TxID, at)
+			at = n.Clock.Now()
+			if len(charges) == 0 {
+				n.refund(e2e, 1000)
+				n.Hint("alpha", e2e, c.TxID, unsaid)
+			}
+			charges = append(charges, c)
+		}
+		n.step(n.FollowHints)
+		if got, other := n.stored(charges[0]), n.stored(charges[1]); got.Status != charge.Refunded || other.Status != charge.Paid {
+			t.Errorf("what was given back is %s, the next %s", got.Status, other.Status)
+		}
+		if got, want := n.balance(a.ID).Available, int64(n.books()); got != want {
+			t.Errorf("credited %d, paid %d", got, want)
+		}
+		n.audit()
+	})
+}
+
 // TestRememberedChargesMove has another node and its operator change what a node remembers of its charges, before a list says
 // that they are paid.
 func TestRememberedChargesMove(t *testing.T) {
