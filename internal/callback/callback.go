@@ -53,7 +53,7 @@ type Handler struct {
 
 // Receivers are who notifications are passed on to. Each notes one and reports whether it had room.
 type Receivers struct {
-	// Charge is told of money that came in, or was given back, and when that is said to have been; zero when it is not said.
+	// Charge is told of money that came in, or was given back, and when it is said to have come in; zero when that is not said.
 	Charge func(acquirer, endToEndID, txid string, at time.Time) bool
 	Payout func(acquirer, endToEndID, name string) bool // of money that was sent, or came back
 }
@@ -194,8 +194,12 @@ func (n *notice) payout() string {
 	return extras.Name
 }
 
-// at returns when it is said to have happened; zero when it is not said.
+// at returns when its payment is said to have been made; zero when that is not said. It is not said of one of which something
+// was given back either: that is asked about by itself, because a list may be behind with what became of a payment.
 func (n *notice) at() time.Time {
+	if n.hasReturns() {
+		return time.Time{}
+	}
 	text, _ := strconv.Unquote(string(n.At)) // what is no text is no moment either
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {

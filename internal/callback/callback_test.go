@@ -154,18 +154,19 @@ func TestReceivers(t *testing.T) {
 	t.Parallel()
 	const name = "101m7evk3wff4hvp94t5j2x2jsjkx0v7g2q"
 	for body, want := range map[string]string{
-		`{"endToEndId":"E1","txid":"t","horario":"2026-11-15T09:01:02.345-03:00"}`:            "alpha E1 t at 2026-11-15T12:01:02.345Z",
-		`{"endToEndId":"E1","txid":"t","horario":"yesterday"}`:                                "alpha E1 t",
-		`{"endToEndId":"E1","txid":"t","horario":{"liquidacao":"2026-11-15T09:01:02Z"}}`:      "alpha E1 t",
-		`{"endToEndId":"E1","txid":"t"}`:                                                      "alpha E1 t",
-		`{"endToEndId":"E1","txid":"t","devolucoes":[{"id":"1"}]}`:                            "alpha E1 t",
-		`{"endToEndId":"E1","tipo":"SOLICITACAO","gnExtras":{"idEnvio":"` + name + `"}}`:      "payout alpha E1 " + name,
-		`{"endToEndId":null,"tipo":"SOLICITACAO","gnExtras":{"idEnvio":"` + name + `"}}`:      "payout alpha  " + name, // failed before it had one
-		`{"endToEndId":"E1","gnExtras":{"idEnvio":"` + name + `"},"devolucoes":[{"id":"1"}]}`: "payout alpha E1 " + name,
-		`{"endToEndId":"E1","tipo":"SOLICITACAO"}`:                                            "payout alpha E1 ",
-		`{"endToEndId":"E1","devolucoes":[{"rtrId":"D1"}]}`:                                   "alpha E1 ,payout alpha E1 ",
-		`{"endToEndId":"E1","devolucoes":"x","gnExtras":7,"tipo":{}}`:                         "alpha E1 ",
-		`{"tipo":"SOLICITACAO","gnExtras":{"idEnvio":"` + strings.Repeat("a", 36) + `"}}`:     "",
+		`{"endToEndId":"E1","txid":"t","horario":"2026-11-15T09:01:02.345-03:00"}`:                  "alpha E1 t at 2026-11-15T12:01:02.345Z",
+		`{"endToEndId":"E1","txid":"t","horario":"2026-11-15T12:01:02Z","devolucoes":[{"id":"1"}]}`: "alpha E1 t",
+		`{"endToEndId":"E1","txid":"t","horario":"yesterday"}`:                                      "alpha E1 t",
+		`{"endToEndId":"E1","txid":"t","horario":{"liquidacao":"2026-11-15T09:01:02Z"}}`:            "alpha E1 t",
+		`{"endToEndId":"E1","txid":"t"}`:                                                            "alpha E1 t",
+		`{"endToEndId":"E1","txid":"t","devolucoes":[{"id":"1"}]}`:                                  "alpha E1 t",
+		`{"endToEndId":"E1","tipo":"SOLICITACAO","gnExtras":{"idEnvio":"` + name + `"}}`:            "payout alpha E1 " + name,
+		`{"endToEndId":null,"tipo":"SOLICITACAO","gnExtras":{"idEnvio":"` + name + `"}}`:            "payout alpha  " + name, // failed before it had one
+		`{"endToEndId":"E1","gnExtras":{"idEnvio":"` + name + `"},"devolucoes":[{"id":"1"}]}`:       "payout alpha E1 " + name,
+		`{"endToEndId":"E1","tipo":"SOLICITACAO"}`:                                                  "payout alpha E1 ",
+		`{"endToEndId":"E1","devolucoes":[{"rtrId":"D1"}]}`:                                         "alpha E1 ,payout alpha E1 ",
+		`{"endToEndId":"E1","devolucoes":"x","gnExtras":7,"tipo":{}}`:                               "alpha E1 ",
+		`{"tipo":"SOLICITACAO","gnExtras":{"idEnvio":"` + strings.Repeat("a", 36) + `"}}`:           "",
 	} {
 		got := take(http.MethodPost, callback.Path("alpha", secret), `{"pix":[`+body+`]}`, 10)
 		if hints := strings.Join(got.hints, ","); got.status != http.StatusOK || hints != want {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
@@ -46,32 +47,40 @@ func (s *Service) Hint(acquirer, endToEndID, txid string, at time.Time) bool {
 // FollowHints looks up the notifications that are due.
 func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 	return s.hints.FollowTogether(ctx, func(ctx context.Context, some []hint) (inquiry.Answers[hint], error) {
-		shown, err := s.list(ctx, some)
+		list, err := s.lookTogether(ctx, some)
+		shown := func(h hint) *acquirer.Payment {
+			if h.at == 0 { // it is to be asked about by itself, whatever a list shows
+				return nil
+			}
+			return list[h.endToEndID]
+		}
 		follow := func(ctx context.Context, h hint) error {
-			verdict, err := s.judge(ctx, h, shown)
+			verdict, err := s.judge(ctx, h, shown(h))
 			if err == nil {
 				s.Heard(h.acquirer, verdict)
 			}
 			return err
 		}
-		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown[h.endToEndID] != nil }}, err
+		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown(h) != nil }}, err
 	})
 }
 
-// list returns payments that hints of one acquirer speak of, as its list shows them, by their end-to-end ids: those that pay
-// a charge alone. When they were made is what the hints say, and matters no further than that the list shows them.
-func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acquirer.Payment, err error) {
+// lookTogether returns payments that hints of one acquirer speak of, as its list shows them, by their end-to-end ids: those
+// that each pay a charge alone, to the key that our charges there pay to, and of which nothing was given back. When they were
+// made is what the hints say, and matters no further than that the list shows them.
+func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[string]*acquirer.Payment, err error) {
 	var from, to int64
-	wanted := map[string]bool{}
+	wanted := map[string]string{} // the keys that they have to be paid to, by end-to-end ids
 	for _, h := range some {
-		if h.at == 0 {
+		key := s.keys.of(h.acquirer, h.txid)
+		if h.at == 0 || key == "" {
 			continue
 		}
 		if from == 0 || h.at < from {
 			from = h.at
 		}
 		to = max(to, h.at)
-		wanted[h.endToEndID] = true
+		wanted[h.endToEndID] = key
 	}
 	if len(wanted) == 0 {
 		return nil, nil
@@ -84,6 +93,7 @@ func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acqu
 	shown = map[string]*acquirer.Payment{}
 	payers := map[string]string{} // end-to-end ids by txid; "" where there are several
 	err = s.together.List(ctx, name, moment(from), moment(to), len(wanted), func(ctx context.Context, w acquirer.Window) (answered int, next string, err error) {
+		before := len(shown)
 		page, err := at.ListPayments(ctx, w)
 		for i := range page.Payments {
 			p := &page.Payments[i]
@@ -93,23 +103,22 @@ func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acqu
 				continue
 			}
 			payers[p.TxID] = p.EndToEndID
-			if wanted[p.EndToEndID] {
+			if key := wanted[p.EndToEndID]; key != "" && strings.EqualFold(p.Key, key) && len(p.Refunds) == 0 {
 				shown[p.EndToEndID] = p
-				answered++
 			}
 		}
-		return answered, page.Next, err
+		return len(shown) - before, page.Next, err
 	})
 	return shown, err
 }
 
 // judge asks the acquirer about what it is said to have, unless that is shown already.
-func (s *Service) judge(ctx context.Context, h hint, shown map[string]*acquirer.Payment) (Verdict, error) {
+func (s *Service) judge(ctx context.Context, h hint, shown *acquirer.Payment) (Verdict, error) {
 	c, key, err := s.heardOf(ctx, h)
 	switch {
 	case err == nil && c.Acquirer == h.acquirer:
-		if p := shown[h.endToEndID]; p != nil && c.isPaidBy(p, key) {
-			seen := acquirer.Charge{Key: key, Payments: []acquirer.Payment{*p}}
+		if shown != nil && c.isPaidBy(shown, key) {
+			seen := acquirer.Charge{Key: key, Payments: []acquirer.Payment{*shown}}
 			return s.follow(ctx, &c, &seen, h.endToEndID)
 		}
 		return s.look(ctx, &c, h.endToEndID)
@@ -140,22 +149,61 @@ func (c *Charge) isPaidBy(p *acquirer.Payment, key string) bool {
 	return key != "" && strings.EqualFold(p.Key, key) && strings.EqualFold(p.TxID, c.TxID) && p.Amount == c.Amount && len(p.Refunds) == 0
 }
 
-// made is a charge as this node made it.
-type made struct {
-	Charge
-	key string // that its acquirer said it pays to
-}
-
 // heardOf returns the charge that a hint names, as it is or as this node made it: nothing moves that is not as it was read.
-// Of the latter it also returns the key that it pays to.
+// It also returns the key that it pays to, "" when that has to be asked for.
 func (s *Service) heardOf(ctx context.Context, h hint) (c Charge, key string, err error) {
+	key = s.keys.of(h.acquirer, h.txid)
 	if x, owner, err := id.ParseToken(h.txid); err == nil {
-		if m, ok := s.recent.Take(id.Token(x, owner)); ok && m.Acquirer == h.acquirer {
-			return m.Charge, m.key, nil
+		if c, ok := s.recent.Take(id.Token(x, owner)); ok && c.Acquirer == h.acquirer {
+			return c, key, nil
 		}
 	}
 	c, err = s.byTxID(ctx, h.txid)
-	return c, "", err
+	return c, key, err
+}
+
+// keys are the Pix keys that our charges pay to, by acquirer, as the acquirers said when charges were made here. The zero keys
+// are none.
+type keys struct {
+	mu   sync.Mutex
+	byAt map[string]keySince // as many as there are acquirers
+}
+
+// keySince is a key, and since when charges are made for it.
+type keySince struct {
+	key   string
+	since time.Time // business time, by the name of the first charge
+}
+
+// learn notes the key of a charge that was just made.
+func (k *keys) learn(acquirer, txid, key string) {
+	x, _, err := id.ParseToken(txid)
+	if err != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byAt[acquirer].key == key {
+		return
+	}
+	if k.byAt == nil {
+		k.byAt = map[string]keySince{}
+	}
+	k.byAt[acquirer] = keySince{key, x.Time()}
+}
+
+// of returns the key that a charge pays to, "" when it was made before that is known: it may have been another one.
+func (k *keys) of(acquirer, txid string) string {
+	x, _, err := id.ParseToken(txid)
+	if err != nil {
+		return ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if one := k.byAt[acquirer]; !x.Time().Before(one.since) {
+		return one.key
+	}
+	return ""
 }
 
 // byTxID returns the charge that an acquirer knows by a txid, or [sqldb.ErrNoRows]. The case does not matter.

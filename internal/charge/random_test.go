@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -44,6 +45,35 @@ func randomLives(t *testing.T, db *sqldb.DB, random *rand.Rand) {
 	var payments []*payment
 	a := nodes[0].account()
 	b := nodes[0].account("cash_in_fee=0.50+1%", "release_delay=30m")
+	// burst makes and pays so many charges at once that lists are asked for, most of them as they were asked for.
+	burst := func(owner account.Account) {
+		maker, at := nodes[random.IntN(len(nodes))], w.clock.Now() // the list begins before all of them
+		for range 12 {
+			c, _, err := maker.Create(ctx, maker.request(owner, money.BRL(200+random.IntN(2000))))
+			if err != nil {
+				return
+			}
+			charges = append(charges, c)
+			amount := c.Amount
+			if random.IntN(6) == 0 {
+				amount += money.BRL(random.IntN(200) - 100)
+			}
+			for range 1 + random.IntN(6)/5 { // some are paid twice
+				p := &payment{c, maker.payAt(c.Acquirer, c.TxID, amount), amount, amount}
+				payments = append(payments, p)
+				if random.IntN(8) == 0 {
+					p.left = 0
+					maker.refund(p.e2e, amount)
+				}
+				hears := maker
+				if random.IntN(8) == 0 {
+					hears = nodes[0]
+				}
+				hears.Hint(c.Acquirer, p.e2e, c.TxID, at)
+				at = w.clock.Now()
+			}
+		}
+	}
 	for range 150 {
 		n := nodes[random.IntN(len(nodes))]
 		if len(charges) == 0 || random.IntN(8) == 0 {
@@ -86,6 +116,8 @@ func randomLives(t *testing.T, db *sqldb.DB, random *rand.Rand) {
 			if _, err := n.Get(ctx, c.Account, c.TxID); err != nil {
 				t.Error(err)
 			}
+		case roll == 17 && random.IntN(2) == 0:
+			burst([]account.Account{a, b}[random.IntN(2)])
 		case roll == 17:
 			w.advance(time.Duration(1+random.IntN(1500)) * time.Second)
 		case roll == 18:

@@ -46,12 +46,13 @@ type Services struct {
 // Service creates charges and follows them.
 type Service struct {
 	Services
-	looks    inquiry.Looks        // questions to acquirers
-	stuck    inquiry.Stuck        // payments that cannot be followed
-	settled  inquiry.Memory       // payments that need no second look
-	hints    *inquiry.Hints[hint] // notifications that wait to be looked up
-	recent   inquiry.Recent[made] // charges that were just made here
-	together *inquiry.Together    // many questions at once
+	looks    inquiry.Looks          // questions to acquirers
+	stuck    inquiry.Stuck          // payments that cannot be followed
+	settled  inquiry.Memory         // payments that need no second look
+	hints    *inquiry.Hints[hint]   // notifications that wait to be looked up
+	recent   inquiry.Recent[Charge] // charges that were just made here
+	keys     keys                   // that charges pay to
+	together *inquiry.Together      // many questions at once
 
 	mu   sync.Mutex
 	kept map[id.Account]kept // settings read lately
@@ -148,7 +149,8 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	kept, err := s.store(ctx, c, r.ExpiresIn, claim)
 	switch {
 	case err == nil:
-		s.recent.Add(txid, made{kept, at.Charge.Key})
+		s.recent.Add(txid, kept)
+		s.keys.learn(at.Acquirer, txid, at.Charge.Key)
 	case !errors.Is(err, sqldb.ErrCommitUnknown):
 		s.Router.Abandon(at.Acquirer, txid) // nobody was shown it
 	}

@@ -357,10 +357,15 @@ func TestSilentAcquirer(t *testing.T) {
 	})
 }
 
-// asked counts the questions to an acquirer about single charges.
+// asked counts the questions to an acquirer about single charges, and its lists.
 type asked struct {
 	acquirer.Acquirer
-	count *atomic.Int64
+	count, lists *atomic.Int64
+}
+
+func (a asked) ListPayments(ctx context.Context, w acquirer.Window) (acquirer.Page, error) {
+	a.lists.Add(1)
+	return a.Acquirer.ListPayments(ctx, w)
 }
 
 func (a asked) GetCharge(ctx context.Context, txid string) (acquirer.Charge, error) {
@@ -373,8 +378,8 @@ func (a asked) GetCharge(ctx context.Context, txid string) (acquirer.Charge, err
 func TestHintsTogether(t *testing.T) {
 	t.Parallel()
 	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
-		var count atomic.Int64
-		n := newWorld(t).node(db, func(at acquirer.Acquirer) acquirer.Acquirer { return asked{at, &count} })
+		var count, lists atomic.Int64
+		n := newWorld(t).node(db, func(at acquirer.Acquirer) acquirer.Acquirer { return asked{at, &count, &lists} })
 		a := n.account()
 		var charges []charge.Charge
 		for range 20 {
@@ -413,6 +418,143 @@ func TestHintsTogether(t *testing.T) {
 			t.Errorf("credited %d, paid %d", got, want)
 		}
 		n.audit()
+	})
+}
+
+// behind is an acquirer whose short lists do not show yet what was given back.
+type behind struct{ acquirer.Acquirer }
+
+func (b behind) ListPayments(ctx context.Context, w acquirer.Window) (acquirer.Page, error) {
+	page, err := b.Acquirer.ListPayments(ctx, w)
+	if w.Exact {
+		for i := range page.Payments {
+			page.Payments[i].Refunds = nil
+		}
+	}
+	return page, err
+}
+
+// TestListsAreBehind shows that a notification of what was given back is looked up by itself, also among others.
+func TestListsAreBehind(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		n := newWorld(t).node(db, func(at acquirer.Acquirer) acquirer.Acquirer { return behind{at} })
+		a, at := n.account(), n.Clock.Now()
+		var charges []charge.Charge
+		for range 10 {
+			c := n.create(a, 1000)
+			e2e := n.pay(c.TxID, 1000)
+			n.Hint("alpha", e2e, c.TxID, at)
+			at = n.Clock.Now()
+			if len(charges) == 0 {
+				n.refund(e2e, 1000)
+				n.Hint("alpha", e2e, c.TxID, unsaid)
+			}
+			charges = append(charges, c)
+		}
+		n.step(n.FollowHints)
+		if got, other := n.stored(charges[0]), n.stored(charges[1]); got.Status != charge.Refunded || other.Status != charge.Paid {
+			t.Errorf("what was given back is %s, the next %s", got.Status, other.Status)
+		}
+		if got, want := n.balance(a.ID).Available, int64(n.books()); got != want {
+			t.Errorf("credited %d, paid %d", got, want)
+		}
+		n.audit()
+	})
+}
+
+// TestRememberedChargesMove has another node and its operator change what a node remembers of its charges, before a list says
+// that they are paid.
+func TestRememberedChargesMove(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		w := newWorld(t)
+		var count, lists atomic.Int64
+		lens := func(at acquirer.Acquirer) acquirer.Acquirer { return asked{at, &count, &lists} }
+		one, other := w.node(db, lens), w.node(db, lens)
+		a := one.account()
+		var charges []charge.Charge
+		for range 12 {
+			charges = append(charges, one.create(a, 1000))
+		}
+		if _, err := other.Accounts.Set(t.Context(), a.ID, []string{"cash_in_fee=1.00", "release_delay=24h"}); err != nil {
+			t.Fatal(err)
+		}
+		twice, cancelled := charges[0], charges[1]
+		other.hear(twice, w.pay(twice.TxID, 1000))
+		if _, err := other.Cancel(t.Context(), id.Charge.Format(cancelled.ID)); err != nil {
+			t.Fatal(err)
+		}
+		w.advance(2 * time.Hour)
+		for range 4 {
+			charges = append(charges, one.create(a, 1000)) // these are pending still
+		}
+		other.step(other.Expire)
+		for c, want := range map[*charge.Charge]charge.State{&twice: charge.Paid, &cancelled: charge.Cancelled, &charges[2]: charge.Expired, &charges[12]: charge.Pending} {
+			if got := other.stored(*c); got.Status != want {
+				t.Fatalf("a charge is %s before it is heard of, want %s", got.Status, want)
+			}
+		}
+		at := w.clock.Now() // the list begins before all of them
+		e2es := map[string]charge.Charge{}
+		for _, c := range charges {
+			if c.ID != cancelled.ID { // nobody can pay that one any more
+				e2es[w.pay(c.TxID, 1000)] = c
+			}
+		}
+		tell := func(n *node) {
+			t.Helper()
+			for e2e, c := range e2es {
+				n.Hint(c.Acquirer, e2e, c.TxID, at)
+				at = w.clock.Now()
+			}
+			count.Store(0)
+			lists.Store(0)
+			n.step(n.FollowHints)
+		}
+		tell(one)
+		if count.Load() != 0 || lists.Load() != 1 {
+			t.Errorf("the node that made them asked %d questions and for %d lists", count.Load(), lists.Load())
+		}
+		check := func() {
+			t.Helper()
+			const paid = 15 // all but the one that was cancelled; one of them twice
+			for _, c := range charges {
+				if got := one.stored(c); (got.Status == charge.Paid) != (c.ID != cancelled.ID) || got.Status == charge.Paid && got.Fee != 100 {
+					t.Errorf("a charge is %s with a fee of %s", got.Status, got.Fee)
+				}
+			}
+			events := 0
+			for _, e := range one.events(a.ID) {
+				if strings.HasPrefix(e, "charge.paid") {
+					events++
+				}
+			}
+			b := one.balance(a.ID)
+			if events != paid || b.Pending != paid*900 || b.Available != 1000 || int64(w.books()) != (paid+1)*1000 {
+				t.Errorf("%d events, %+v, %s in the books", events, b, w.books())
+			}
+			one.audit()
+		}
+		check()
+		tell(other) // which has made none and does not know the key that they pay to, so that a list would be of no use
+		if count.Load() == 0 || lists.Load() != 0 {
+			t.Errorf("another node asked %d questions and for %d lists", count.Load(), lists.Load())
+		}
+		check()
+		// From its first charge on it knows the key, and believes a list also of charges that it did not make.
+		clear(e2es)
+		c := other.create(a, 1000)
+		at = w.clock.Now()
+		for range 10 {
+			e2es[w.pay(c.TxID, 1000)] = c
+			c = one.create(a, 1000)
+		}
+		tell(other)
+		if count.Load() != 0 || lists.Load() != 1 || other.balance(a.ID).Pending != (15+10)*900 {
+			t.Errorf("another node asked %d questions and for %d lists: %+v", count.Load(), lists.Load(), other.balance(a.ID))
+		}
+		one.audit()
 	})
 }
 

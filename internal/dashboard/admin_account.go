@@ -96,9 +96,9 @@ func (d *Dashboard) accountData(v *visit) (data adminAccountData, err error) {
 		},
 		func() error {
 			keys, err := d.Accounts.ListKeys(ctx, number)
-			// Those that work come first; what has ended is the past.
-			slices.SortStableFunc(keys, func(a, b account.Key) int { return a.RevokedAt.Compare(b.RevokedAt) })
-			data.Keys = newFew(keys)
+			// Those that work come first, then what has ended, the latest of each before the rest.
+			working, revoked := split(keys)
+			data.Keys = newFew(slices.Concat(working, revoked))
 			return err
 		},
 		func() error { data.Members, err = d.Users.Members(ctx, number); return err },

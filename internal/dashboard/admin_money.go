@@ -237,7 +237,7 @@ func (d *Dashboard) adminAsk(v *visit) (reply, error) {
 	return done(v, "admin.asked_still", adminPath+"/doubt")
 }
 
-// strays are why a payment belongs to nobody, as they are stored, by the names of their texts.
+// strays are why a payment or an infraction belongs to nobody, as they are stored, by the names of their texts.
 var strays = map[string]string{
 	"it could not be followed: its charge must be looked at": "admin.stray_lost",
 	"it names no charge of ours":                             "admin.stray_foreign",
@@ -246,9 +246,10 @@ var strays = map[string]string{
 	"its crypto charge is at another provider":               "admin.stray_elsewhere",
 	"it names another charge than the one it is shown with":  "admin.stray_mixed",
 	"it was paid to another key than its charge's":           "admin.stray_key",
+	"its payment was credited to nobody":                     "admin.stray_uncredited",
 }
 
-// stray says why a payment belongs to nobody; one that has no text of ours as it is stored.
+// stray says why something belongs to nobody; one that has no text of ours as it is stored.
 func (l locale) stray(reason string) string {
 	if key := strays[reason]; key != "" {
 		return l.text(key)

@@ -395,3 +395,18 @@ func TestAdminInstallation(t *testing.T) {
 		t.Errorf("the page of an account has %d bytes and took %v", len(page.Body), took)
 	}
 }
+
+// Of many keys those that work come first, then what was revoked last, and it is said how many are not shown.
+func TestManyKeys(t *testing.T) {
+	t.Parallel()
+	s := testkit.Start(t, sqltest.SQLite(t))
+	op, a := newOperator(t, s), s.Account(t, "Padaria")
+	var prefixes []string
+	for range 31 {
+		key := s.Key(t, a.ID, "balance:read")
+		prefixes = append(prefixes, strings.Split(key, "_")[1])
+		s.Revoke(t, key)
+	}
+	page := op.Get(t, "/admin/accounts/"+a.ID.String())
+	page.Want(t, http.StatusOK, strings.Split(a.Key, "_")[1], prefixes[30], "Mais 2, que são mais antigas, não são mostradas.").Lacks(t, `<span class="mono">`+prefixes[0])
+}

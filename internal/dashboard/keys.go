@@ -22,16 +22,21 @@ func (keysData) Whole(k account.Key) bool { return k.Scopes == account.AllScopes
 func (d *Dashboard) keysData(v *visit, f *form) (keysData, error) {
 	data := keysData{Form: f, Once: cmp.Or(f.Value("once"), d.once()), Max: account.KeysMax}
 	keys, err := d.Accounts.ListKeys(v.Context(), v.account.ID)
-	var revoked []account.Key
+	working, revoked := split(keys)
+	data.Working, data.Revoked = working, newFew(revoked)
+	return data, err
+}
+
+// split returns the keys that work and those that were revoked, each in the order that they had.
+func split(keys []account.Key) (working, revoked []account.Key) {
 	for _, k := range keys {
 		if k.RevokedAt.IsZero() {
-			data.Working = append(data.Working, k)
+			working = append(working, k)
 		} else {
 			revoked = append(revoked, k)
 		}
 	}
-	data.Revoked = newFew(revoked)
-	return data, err
+	return working, revoked
 }
 
 func (d *Dashboard) listKeys(v *visit) (reply, error) {

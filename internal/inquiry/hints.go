@@ -156,9 +156,9 @@ func (s *following[H]) run(ctx context.Context, some []notice[H], ask func(conte
 			unknown = append(unknown, n)
 		}
 	}
-	one := func(n *notice[H]) error { return s.follow(ctx, n, answers.Follow) }
-	err = each(known, writersMax, one)
-	return cmp.Or(err, Each(unknown, one))
+	// What is known waits for nobody any more: were it put back because its list was slow, the next list would be as slow.
+	err = each(known, writersMax, func(n *notice[H]) error { return s.try(ctx, n, answers.Follow) })
+	return cmp.Or(err, Each(unknown, func(n *notice[H]) error { return s.follow(ctx, n, answers.Follow) }))
 }
 
 // note notes how an acquirer failed, if it did.
@@ -168,16 +168,21 @@ func (s *following[H]) note(ctx context.Context, from string, err error) {
 	}
 }
 
+// follow follows a hint that takes a question, if its acquirer may still be asked.
 func (s *following[H]) follow(ctx context.Context, n *notice[H], follow func(context.Context, H) error) error {
-	from := n.hint.From()
 	switch {
-	case s.silent.Has(from):
+	case s.silent.Has(n.hint.From()):
 		s.putBack(ctx, n, 0)
 		return nil
 	case s.isOver():
 		s.await(n.hint, n.patience) // in the next step
 		return nil
 	}
+	return s.try(ctx, n, follow)
+}
+
+// try follows a hint, which waits again when that fails.
+func (s *following[H]) try(ctx context.Context, n *notice[H], follow func(context.Context, H) error) error {
 	err := follow(ctx, n.hint)
 	if err == nil {
 		return nil
@@ -186,7 +191,7 @@ func (s *following[H]) follow(ctx context.Context, n *notice[H], follow func(con
 	if !IsAcquirers(err) {
 		return err
 	}
-	s.note(ctx, from, err) // not a failure of the step: the others must not wait for it to be repeated
+	s.note(ctx, n.hint.From(), err) // not a failure of the step: the others must not wait for it to be repeated
 	return nil
 }
 

@@ -14,8 +14,10 @@ const (
 	togetherMin  = 8                // hints that are worth a list instead of a question each
 	togetherMax  = 200              // hints that are looked up by one list
 	listedPage   = 100              // things that a page of a list is sure to have room for
+	listedSpare  = 2                // pages beyond those: a list is about others too
 	listedMax    = 10 * time.Second // that a list may cover: beyond, most of it would be about others
 	listRest     = 10 * time.Minute // of real time without lists, at an acquirer whose lists are no help
+	listPause    = 30 * time.Second // of real time without lists, at an acquirer that did not answer with one
 	listsIdleMax = 3                // lists in a row that answered less than half
 	writersMax   = 64               // of what is known already
 )
@@ -38,8 +40,9 @@ type listing struct {
 }
 
 // List reads what happened at an acquirer between two moments, for so many who ask. read reads a page and returns how many
-// of them it answers. An acquirer that refuses such lists, or whose lists do not show what it told us of, is left alone with
-// them for a while. It fails when the acquirer does not answer.
+// of them it answers. An acquirer that refuses such lists, or whose lists are slow or do not show what it told us of, is left
+// alone with them for a while. It fails when the acquirer does not answer; the next questions are single ones then, because it
+// may be only its lists that do not work.
 func (t *Together) List(
 	ctx context.Context, name string, from, to time.Time, asking int, read func(context.Context, acquirer.Window) (answered int, next string, err error),
 ) error {
@@ -47,26 +50,30 @@ func (t *Together) List(
 		return nil
 	}
 	w := acquirer.Window{From: from, To: to, Exact: true}
-	answered := 0
-	for range asking/listedPage + 2 {
+	answered, began := 0, t.Clock.Real()
+	for range asking/listedPage + listedSpare {
 		n, next, err := t.page(ctx, w, read)
 		if err != nil {
 			if isSilence(err) && acquirer.As(err).Class != acquirer.Credentials { // the right to lists may be one of its own
+				t.rest(ctx, name, listPause, err.Error())
 				return err
 			}
-			t.note(ctx, name, listsIdleMax, err)
+			t.rest(ctx, name, listRest, err.Error())
 			return nil
 		}
 		answered += n
-		if next == "" || answered >= asking {
+		if next == "" || answered >= asking || t.isSlow(began) {
 			break
 		}
 		w.Cursor = next
 	}
-	if 2*answered < asking {
-		t.note(ctx, name, 1, nil)
-	} else {
-		t.note(ctx, name, 0, nil)
+	switch {
+	case t.isSlow(began):
+		t.noHelp(ctx, name, "it is slow")
+	case 2*answered < asking:
+		t.noHelp(ctx, name, "it does not show what it told us of")
+	default:
+		t.help(name)
 	}
 	return nil
 }
@@ -83,38 +90,51 @@ func (t *Together) page(
 	return answered, next, err
 }
 
+// isSlow reports whether a list that began then has taken all the time that a step has for its acquirer.
+func (t *Together) isSlow(began time.Time) bool { return t.Clock.RealSince(began) > shareTimeMax }
+
 // rests reports whether an acquirer is not asked for lists now.
 func (t *Together) rests(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.state[name]
-	return at != nil && t.Clock.Real().Before(at.restsUntil)
+	return t.Clock.Real().Before(t.at(name).restsUntil)
 }
 
-// note counts a list that was no help so often; 0 is for one that was.
-func (t *Together) note(ctx context.Context, name string, idle int, cause error) {
+// help notes that a list was one.
+func (t *Together) help(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.at(name).idle = 0
+}
+
+// noHelp notes that a list was none.
+func (t *Together) noHelp(ctx context.Context, name, why string) {
+	t.mu.Lock()
+	at := t.at(name)
+	at.idle++
+	idle := at.idle
+	t.mu.Unlock()
+	if idle >= listsIdleMax {
+		t.rest(ctx, name, listRest, why)
+	}
+}
+
+// rest leaves an acquirer alone with lists.
+func (t *Together) rest(ctx context.Context, name string, d time.Duration, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*t.at(name) = listing{restsUntil: t.Clock.Real().Add(d)}
+	t.Log.LogAttrs(ctx, slog.LevelWarn, "an acquirer's list is no help, it is asked about each payment",
+		slog.String("acquirer", name), slog.Duration("for", d), slog.String("why", why))
+}
+
+// at returns how an acquirer's lists have helped. The lock must be held.
+func (t *Together) at(name string) *listing {
 	if t.state == nil {
 		t.state = map[string]*listing{} // as many as there are acquirers
 	}
-	at := t.state[name]
-	if at == nil {
-		at = &listing{}
-		t.state[name] = at
+	if t.state[name] == nil {
+		t.state[name] = &listing{}
 	}
-	if idle == 0 {
-		at.idle = 0
-		return
-	}
-	at.idle += idle
-	if at.idle < listsIdleMax {
-		return
-	}
-	at.idle, at.restsUntil = 0, t.Clock.Real().Add(listRest)
-	why := "it does not show what it told us of"
-	if cause != nil {
-		why = cause.Error()
-	}
-	t.Log.LogAttrs(ctx, slog.LevelWarn, "an acquirer's list is no help, it is asked about each payment", slog.String("acquirer", name), slog.String("why", why))
+	return t.state[name]
 }

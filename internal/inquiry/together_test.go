@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,20 +26,23 @@ func TestTogether(t *testing.T) {
 		span     time.Duration
 		answered int // by each page
 		pages    int
+		takes    time.Duration // each page
 		err      error
 		want     []int // pages that are asked for, list by list, two minutes apart
 	}{
-		{"few ask", togetherMin - 1, 0, 9, 1, nil, []int{0, 0}},
-		{"too long a time", 50, listedMax + 1, 50, 1, nil, []int{0, 0}},
-		{"one page", togetherMin, listedMax, togetherMin, 1, nil, []int{1, 1, 1, 1, 1, 1}},
-		{"as many pages as it takes", 150, 0, 75, 9, nil, []int{2, 2}},
-		{"no more pages than are worth it", 150, 0, 1, 9, nil, []int{3, 3, 3, 0}},
-		{"half is enough", 20, 0, 10, 1, nil, []int{1, 1, 1, 1}},
-		{"less than half", 21, 0, 10, 1, nil, []int{1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0}},
-		{"refused", 50, 0, 0, 1, refused, []int{1, 0, 0, 0, 0, 1, 0}},
-		{"not permitted", 50, 0, 0, 1, &acquirer.Error{Class: acquirer.Credentials}, []int{1, 0, 0, 0, 0, 1, 0}},
-		{"panics", 50, 0, 0, 1, errAsked, []int{1, 0}},
-		{"silent", 50, 0, 0, 1, silent, []int{1, 1, 1, 1}},
+		{"few ask", togetherMin - 1, 0, 9, 1, 0, nil, []int{0, 0}},
+		{"too long a time", 50, listedMax + 1, 50, 1, 0, nil, []int{0, 0}},
+		{"one page", togetherMin, listedMax, togetherMin, 1, 0, nil, []int{1, 1, 1, 1, 1, 1}},
+		{"as many pages as it takes", 150, 0, 75, 9, 0, nil, []int{2, 2}},
+		{"no more pages than are worth it", 150, 0, 1, 9, 0, nil, []int{3, 3, 3, 0}},
+		{"half is enough", 20, 0, 10, 1, 0, nil, []int{1, 1, 1, 1}},
+		{"less than half", 21, 0, 10, 1, 0, nil, []int{1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0}},
+		{"slow", 50, 0, 50, 1, shareTimeMax + 1, nil, []int{1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0}},
+		{"slow, and long", 150, 0, 1, 9, shareTimeMax + 1, nil, []int{1, 1, 1, 0}},
+		{"refused", 50, 0, 0, 1, 0, refused, []int{1, 0, 0, 0, 0, 1, 0}},
+		{"not permitted", 50, 0, 0, 1, 0, &acquirer.Error{Class: acquirer.Credentials}, []int{1, 0, 0, 0, 0, 1, 0}},
+		{"panics", 50, 0, 0, 1, 0, errAsked, []int{1, 0}},
+		{"silent", 50, 0, 0, 1, 0, silent, []int{1, 1, 1, 1}},
 	} {
 		now := time.Now()
 		together := Together{Clock: clock.New(func() time.Time { return now }), Log: slog.New(slog.DiscardHandler)}
@@ -50,6 +54,7 @@ func TestTogether(t *testing.T) {
 					t.Errorf("%s: %+v", c.name, w)
 				}
 				pages++
+				now = now.Add(c.takes)
 				if errors.Is(c.err, errAsked) {
 					panic(c.err)
 				}
@@ -97,6 +102,58 @@ func TestFollowTogether(t *testing.T) {
 		return Answers[word]{Follow: follow, IsKnown: func(word) bool { return false }}, &acquirer.Error{Class: acquirer.Timeout}
 	}); err != nil || followed["late"] != 0 || len(hints.waiting) != 1 {
 		t.Errorf("of a silent acquirer: followed %d times, %d wait; %v", followed["late"], len(hints.waiting), err)
+	}
+}
+
+// TestSlowListsAreOfUse has a list take longer than a step has for its acquirer: what it answers is followed all the same.
+func TestSlowListsAreOfUse(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	hints := NewHints[word](clock.New(func() time.Time { return now }), slog.New(slog.DiscardHandler))
+	const count = 2 * togetherMax
+	for i := range count {
+		hints.Add(word(strconv.Itoa(i)))
+	}
+	var followed atomic.Int64
+	for step, want := range []int64{togetherMax, count} {
+		_, err := hints.FollowTogether(t.Context(), func(_ context.Context, some []word) (Answers[word], error) {
+			now = now.Add(shareTimeMax + 1)
+			follow := func(context.Context, word) error { followed.Add(1); return nil }
+			return Answers[word]{Follow: follow, IsKnown: func(h word) bool { return slices.Contains(some, h) }}, nil
+		})
+		if got := followed.Load(); err != nil || got != want || len(hints.waiting) != count-int(want) {
+			t.Errorf("after step %d %d are followed, %d wait; %v", step, got, len(hints.waiting), err)
+		}
+	}
+}
+
+// TestBrokenListsKeepNobodyWaiting has an acquirer that answers everything but lists.
+func TestBrokenListsKeepNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	c := clock.New(func() time.Time { return now })
+	hints, together := NewHints[word](c, slog.New(slog.DiscardHandler)), Together{Clock: c, Log: slog.New(slog.DiscardHandler)}
+	for i := range togetherMin {
+		hints.Add(word(strconv.Itoa(i)))
+	}
+	var followed atomic.Int64
+	lists := 0
+	for range 2 { // the second does without
+		_, err := hints.FollowTogether(t.Context(), func(ctx context.Context, some []word) (Answers[word], error) {
+			err := together.List(ctx, "alpha", now, now, len(some), func(context.Context, acquirer.Window) (int, string, error) {
+				lists++
+				return 0, "", &acquirer.Error{Class: acquirer.Timeout}
+			})
+			follow := func(context.Context, word) error { followed.Add(1); return nil }
+			return Answers[word]{Follow: follow, IsKnown: func(word) bool { return false }}, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(hintWait)
+	}
+	if got := followed.Load(); got != togetherMin || lists != 1 || len(hints.waiting) != 0 {
+		t.Errorf("%d are followed, %d wait, %d lists were asked for", got, len(hints.waiting), lists)
 	}
 }
 

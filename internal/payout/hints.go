@@ -33,7 +33,7 @@ func (s *Service) Hint(acquirer, endToEndID, name string) bool {
 // FollowHints looks up the notifications that are due.
 func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 	return s.hints.FollowTogether(ctx, func(ctx context.Context, some []hint) (inquiry.Answers[hint], error) {
-		shown, err := s.list(ctx, some)
+		shown, err := s.lookTogether(ctx, some)
 		follow := func(ctx context.Context, h hint) error { return s.followHint(ctx, h, shown[h.name]) }
 		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown[h.name] != nil }}, err
 	})
@@ -45,11 +45,11 @@ type sent struct {
 	asked time.Time // when its acquirer says that it was asked; zero when it does not tell
 }
 
-// list returns payouts that hints of one acquirer speak of, as its list shows them, by their names: those that were sent
-// from here lately and are settled.
-func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acquirer.Payout, err error) {
+// lookTogether returns payouts that hints of one acquirer speak of, as its list shows them, by their names: those that were sent
+// from here lately and are settled as they were ordered. Of all others the payout itself is asked for.
+func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[string]*acquirer.Payout, err error) {
 	var from, to time.Time
-	wanted := map[string]bool{}
+	wanted := map[string]sent{}
 	for _, h := range some {
 		p, ok := s.recent.Get(h.name)
 		if !ok || p.Acquirer != h.acquirer || p.asked.IsZero() {
@@ -61,7 +61,7 @@ func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acqu
 		if p.asked.After(to) {
 			to = p.asked
 		}
-		wanted[h.name] = true
+		wanted[h.name] = p
 	}
 	if len(wanted) == 0 {
 		return nil, nil
@@ -73,15 +73,16 @@ func (s *Service) list(ctx context.Context, some []hint) (shown map[string]*acqu
 	}
 	shown = map[string]*acquirer.Payout{}
 	err = s.together.List(ctx, name, from, to, len(wanted), func(ctx context.Context, w acquirer.Window) (answered int, next string, err error) {
+		before := len(shown)
 		page, err := at.ListPayouts(ctx, w)
 		for i := range page.Payouts {
 			p := &page.Payouts[i]
-			if wanted[p.ID] && p.Status == acquirer.PayoutSettled && len(p.Returns) == 0 {
+			ordered, ok := wanted[p.ID]
+			if ok && p.Status == acquirer.PayoutSettled && len(p.Returns) == 0 && ordered.compare(p) == nil {
 				shown[p.ID] = p
-				answered++
 			}
 		}
-		return answered, page.Next, err
+		return len(shown) - before, page.Next, err
 	})
 	return shown, err
 }

@@ -150,6 +150,16 @@ func (a asked) GetPayout(ctx context.Context, name string) (acquirer.Payout, err
 	return a.Payer.GetPayout(ctx, name)
 }
 
+// ListPayouts makes mistakes: one payout is worth more than was ordered, and one goes to our own key.
+func (a asked) ListPayouts(ctx context.Context, w acquirer.Window) (acquirer.PayoutPage, error) {
+	page, err := a.Payer.ListPayouts(ctx, w)
+	if w.Exact && len(page.Payouts) > 2 {
+		page.Payouts[1].Amount++
+		page.Payouts[2].Key = "tesouraria@example.com"
+	}
+	return page, err
+}
+
 // TestHintsTogether shows that one list answers for many notifications, and that what it does not prove is asked for.
 func TestHintsTogether(t *testing.T) {
 	t.Parallel()
@@ -177,7 +187,7 @@ func TestHintsTogether(t *testing.T) {
 		}
 		n.order(made[19], "return", nil)
 		n.step(n.FollowHints)
-		if got := count.Load(); got != 3 {
+		if got := count.Load(); got != 5 {
 			t.Errorf("%d questions about single payouts", got)
 		}
 		for i, p := range made {

@@ -36,10 +36,10 @@ UNION ALL SELECT 1 FROM bound_key WHERE account_id = $1 AND route = $4 AND key =
 	selectClaimed = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND idem_key = $2
 UNION ALL SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND external_id = $3`
 
-	// The end of a slice, and what of it is in a state: a rare one must not make a page read the whole table.
 	// One Pix has one end-to-end id; were two payouts told the same, the latest is meant.
 	selectPayoutByPix = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND end_to_end_id = $2 ORDER BY id DESC LIMIT 1`
 
+	// The end of a slice, and what of it is in a state: a rare one must not make a page read the whole table.
 	selectSliceEnd = `SELECT id FROM payout WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT 1 OFFSET $3`
 	listInState    = `SELECT ` + columns + ` FROM payout WHERE account_id = $1 AND id < $2 AND id >= $3 AND status = $4 ORDER BY id DESC LIMIT $5`
 
