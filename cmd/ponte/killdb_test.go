@@ -200,7 +200,7 @@ func TestKillPostgresUnderLoad(t *testing.T) {
 	t.Cleanup(func() { _ = database.Stop() }) // it may be down
 	in := install(t, database.URL, "--data", filepath.Join(t.TempDir(), "data"), "--database", database.URL)
 	w, _, _ := in.witness(t)
-	wantSettings(t, in, map[string]string{"SHOW fsync": "on", "SHOW synchronous_commit": "on", "SHOW full_page_writes": "on"})
+	wantSettings(t, in, map[string]any{"SHOW fsync": "on", "SHOW synchronous_commit": "on", "SHOW full_page_writes": "on"})
 	crash := func() {
 		if err := errors.Join(database.Kill(), database.Start(t.Context())); err != nil {
 			t.Fatal(err)
@@ -234,7 +234,7 @@ func TestKillServerUnderLoad(t *testing.T) {
 	t.Parallel()
 	in := onSQLite(t)
 	w, p, bank := in.witness(t)
-	wantSettings(t, in, map[string]string{"PRAGMA synchronous": "2", "PRAGMA journal_mode": "wal"}) // 2 is FULL
+	wantSettings(t, in, map[string]any{"PRAGMA synchronous": int64(2), "PRAGMA journal_mode": "wal"}) // 2 is FULL
 	for range number(t, databaseKillsVariable, databaseKillsDefault) {
 		w.during(t, func() { p.signal(t, syscall.SIGKILL) })
 		p.wait(t)
@@ -247,7 +247,7 @@ func TestKillServerUnderLoad(t *testing.T) {
 
 // wantSettings fails the test unless the database keeps what is committed, in sessions as the server has them. A kill cannot
 // tell: what a killed process has written, the kernel still has.
-func wantSettings(t *testing.T, in *installation, want map[string]string) {
+func wantSettings(t *testing.T, in *installation, want map[string]any) {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), in.database)
 	if err != nil {
@@ -256,9 +256,9 @@ func wantSettings(t *testing.T, in *installation, want map[string]string) {
 	defer db.Close()
 	for sql, value := range want {
 		err := db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
-			got, err := sqldb.One(ctx, tx, sqldb.Scalar[string], sql)
+			got, err := sqldb.One(ctx, tx, sqldb.Scalar[any], sql)
 			if err == nil && got != value {
-				t.Errorf("%s: %s, want %s", sql, got, value)
+				t.Errorf("%s: %v, want %v", sql, got, value)
 			}
 			return err
 		})
