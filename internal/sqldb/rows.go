@@ -34,6 +34,7 @@ type shape struct {
 	table string          // that it changes; "" when that cannot be told
 	words map[string]bool // all that are in it, by which it could mean another table
 	keys  []int           // of an UPDATE: which of its arguments say which row, from 0
+	args  int             // how many arguments it has, if there are texts
 	texts []string        // for 2, 4, 8... rows; nil where there is none
 }
 
@@ -142,8 +143,9 @@ func (j *joiner) shapeOf(one statement, describe func(sql string) ([]uint32, err
 			j.known[one.sql] = s
 		}
 	}
-	if one.otherwise != nil && s.texts != nil && s.keys == nil {
-		return &shape{table: s.table, words: s.words} // a row that must be changed is none that is inserted
+	// A row that must be changed is none that is inserted, and arguments that are too many would be those of the next row.
+	if s.texts != nil && (one.otherwise != nil && s.keys == nil || len(one.args) != s.args) {
+		return &shape{table: s.table, words: s.words}
 	}
 	return s
 }
@@ -170,7 +172,7 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 	for _, w := range word.FindAllString(text, -1) {
 		s.words[w] = true
 	}
-	if s.texts = severalRows(text); s.texts != nil {
+	if s.texts, s.args = severalRows(text); s.texts != nil {
 		return s, nil
 	}
 	parts := plainUpdate.FindStringSubmatch(text)
@@ -181,7 +183,7 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 	if err != nil {
 		return s, err
 	}
-	s.texts = severalUpdates(parts[1], parts[2], types)
+	s.texts, s.args = severalUpdates(parts[1], parts[2], types), len(types)
 	for _, p := range placeholder.FindAllString(parts[3], -1) {
 		s.keys = append(s.keys, number(p)-1)
 	}
@@ -189,11 +191,11 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 }
 
 // severalRows returns the texts that insert 2, 4, 8... rows, or nil unless text inserts one row of values and does nothing
-// else.
-func severalRows(text string) (texts []string) {
+// else, and how many arguments a row has.
+func severalRows(text string) (texts []string, args int) {
 	values := plainInsert.FindStringSubmatchIndex(text)
 	if values == nil {
-		return nil
+		return nil, 0
 	}
 	row, numbers := text[values[2]:values[3]], map[string]bool{}
 	for _, p := range placeholder.FindAllString(row, -1) {
@@ -208,7 +210,7 @@ func severalRows(text string) (texts []string) {
 		}
 		texts = append(texts, text[:values[2]]+strings.Join(rows, ", "))
 	}
-	return texts
+	return texts, len(numbers)
 }
 
 // severalUpdates returns the texts that change 2, 4, 8... rows.

@@ -60,6 +60,11 @@ func TestJoinedRows(t *testing.T) {
 		"not where a row must be changed": {[][]statement{{b(1)}, {{sql: insertB, args: []any{2}, otherwise: guard}, b(3)}}, []string{
 			insertB + " [1] 0", insertB + " [2] 0", insertB + " [3] 0",
 		}},
+		"not with another number of arguments": {
+			[][]statement{{b(1)}, {{sql: insertB}}, {{sql: insertB, args: []any{2, 3}}}, {b(4)}, {{sql: updateC, args: []any{5}}}, {c(1, 6)}}, []string{
+				"INSERT INTO b (x) VALUES ($1), ($2) [1 4] 0", insertB + " [] 0", insertB + " [2 3] 0", updateC + " [5] 0", updateC + " [6 7 1] 0",
+			},
+		},
 		"changes of several rows": {[][]statement{{b(1), c(1, 5)}, {b(2), c(2, 6)}}, []string{
 			"INSERT INTO b (x) VALUES ($1), ($2) [1 2] 0",
 			"UPDATE c SET x = v.p1 FROM (VALUES ($1::int8, $2::int8, $3::int8), ($4::int8, $5::int8, $6::int8)) v (p1, p2, p3) " +
@@ -111,7 +116,7 @@ func TestTypesAreAskedForAgain(t *testing.T) {
 	t.Parallel()
 	var j joiner
 	away := errors.New("away")
-	one := statement{sql: updateC}
+	one := statement{sql: updateC, args: []any{1, 2, 3}}
 	if s := j.shapeOf(one, func(string) ([]uint32, error) { return nil, away }); s.texts != nil || s.table != "c" {
 		t.Errorf("%+v", s)
 	}
