@@ -41,17 +41,17 @@ type shape struct {
 // slot is a place in the list of a convoy.
 type slot struct {
 	*shape
-	members []statement     // of one text
-	taken   map[string]bool // rows that they change, by the arguments that say which
+	members []statement // of one text
 }
 
 // join returns the statements of a convoy. One goes where the first of its text goes, unless its own transaction has done
-// something before that it must not overtake: something with the same table. Two that change the same row stay two, in their
-// order.
+// something before that it must not overtake: something with the same table. Those that change the same row, by whatever text,
+// stay in their order.
 // describe returns the types of a text's arguments, as the server sees them.
 func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, error)) []statement {
 	var slots []*slot
 	byText := map[string][]int{} // the slots of a text
+	last := map[string]int{}     // the slot of the last change of a row
 	for _, t := range group {
 		var own []int // slots of what this transaction has done before
 		for _, one := range t.list {
@@ -63,19 +63,22 @@ func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, er
 				}
 			}
 			row, at := s.rowOf(one.args), len(slots)
+			if before, ok := last[row]; ok {
+				first = max(first, before+1)
+			}
 			for _, other := range slices.Backward(byText[one.sql]) {
-				if other < first || s.texts == nil || slots[other].taken[row] {
-					break // behind what changes the same row
+				if other < first || s.texts == nil {
+					break
 				}
 				at = other
 			}
 			if at == len(slots) {
-				slots = append(slots, &slot{shape: s, taken: map[string]bool{}})
+				slots = append(slots, &slot{shape: s})
 				byText[one.sql] = append(byText[one.sql], at)
 			}
 			slots[at].members = append(slots[at].members, one)
 			if s.keys != nil {
-				slots[at].taken[row] = true
+				last[row] = at
 			}
 			own = append(own, at)
 		}
@@ -92,12 +95,13 @@ func (s *shape) commutes(o *shape) bool {
 	return s.table != "" && o.table != "" && !s.words[o.table] && !o.words[s.table]
 }
 
-// rowOf names the row that an UPDATE with these arguments changes.
+// rowOf names the row that an UPDATE with these arguments changes; "" when that cannot be told.
 func (s *shape) rowOf(args []any) string {
 	if s.keys == nil {
 		return ""
 	}
-	b := make([]byte, 0, 128)
+	b := append(make([]byte, 0, 128), s.table...)
+	b = append(b, 0)
 	for _, k := range s.keys {
 		switch v := args[k].(type) {
 		case int64:
