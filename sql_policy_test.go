@@ -56,6 +56,9 @@ var (
 	equals    = regexp.MustCompile(`(?:[a-z_]+\.)?\b([a-z_]+) = (?:\$\d+|'[^']*')`)
 	aggregate = regexp.MustCompile(`^\s*SELECT (?:COUNT|EXISTS|MAX|MIN|CAST|COALESCE) ?\(`)
 	locks     = regexp.MustCompile(`\bFOR (?:NO KEY )?UPDATE\b`)
+	// oneRow is what sqldb takes for the change of one row, and joins with others of its text. It counts the rows.
+	oneRow = regexp.MustCompile(`(?s)^UPDATE ([a-z_]+) SET .+\sWHERE (account_id = \$\d+ AND ` +
+		`(?:id = \$\d+|event_id = \$\d+ AND endpoint_id = \$\d+|currency = \$\d+ AND book = \$\d+))\b`)
 )
 
 // forbidden is what the two databases understand differently, or one of them not at all.
@@ -116,21 +119,22 @@ func TestSQLRules(t *testing.T) {
 	t.Parallel()
 	keys := map[string][][]string{"transfer": {{"account_id", "id"}}, "clock": {{"name"}}}
 	for sql, want := range map[string]string{
-		`SELECT id FROM transfer WHERE id = $1 LIMIT 1`:                                 "tenant",
-		`SELECT d.id FROM clock c JOIN delta d ON d.account_id = c.x WHERE c.name = $1`: "tenant",
-		`UPDATE balance SET amount = $1 WHERE book = $2`:                                "tenant",
-		`DELETE FROM delta WHERE id = $1`:                                               "tenant",
-		`INSERT INTO delta (currency, book) VALUES ($1, $2)`:                            "tenant",
-		`INSERT INTO delta SELECT * FROM delta`:                                         "tenant",
-		`SELECT SUM(amount) FROM transfer WHERE account_id = $1 LIMIT 1`:                "SUM",
-		`UPDATE clock SET offset_us = now() WHERE name = $1`:                            "clock",
-		`SELECT name::text FROM clock WHERE name = $1`:                                  "CAST",
-		`SELECT name FROM clock WHERE name LIKE $1 LIMIT 1`:                             "LIKE",
-		`SELECT name FROM clock WHERE name = ANY($1) LIMIT 1`:                           "arrays",
-		`WITH gone AS (DELETE FROM clock RETURNING name) SELECT name FROM gone LIMIT 1`: "WITH",
-		`SELECT name FROM clock`:                                                        "LIMIT",
-		`SELECT id FROM transfer WHERE account_id = $1`:                                 "LIMIT",
-		`SELECT COUNT(*) FROM clock GROUP BY name`:                                      "LIMIT",
+		`SELECT id FROM transfer WHERE id = $1 LIMIT 1`:                                                  "tenant",
+		`SELECT d.id FROM clock c JOIN delta d ON d.account_id = c.x WHERE c.name = $1`:                  "tenant",
+		`UPDATE balance SET amount = $1 WHERE book = $2`:                                                 "tenant",
+		`DELETE FROM delta WHERE id = $1`:                                                                "tenant",
+		`INSERT INTO delta (currency, book) VALUES ($1, $2)`:                                             "tenant",
+		`INSERT INTO delta SELECT * FROM delta`:                                                          "tenant",
+		`SELECT SUM(amount) FROM transfer WHERE account_id = $1 LIMIT 1`:                                 "SUM",
+		`UPDATE clock SET offset_us = now() WHERE name = $1`:                                             "clock",
+		`SELECT name::text FROM clock WHERE name = $1`:                                                   "CAST",
+		`SELECT name FROM clock WHERE name LIKE $1 LIMIT 1`:                                              "LIKE",
+		`SELECT name FROM clock WHERE name = ANY($1) LIMIT 1`:                                            "arrays",
+		`WITH gone AS (DELETE FROM clock RETURNING name) SELECT name FROM gone LIMIT 1`:                  "WITH",
+		`SELECT name FROM clock`:                                                                         "LIMIT",
+		`SELECT id FROM transfer WHERE account_id = $1`:                                                  "LIMIT",
+		`SELECT COUNT(*) FROM clock GROUP BY name`:                                                       "LIMIT",
+		`UPDATE delta SET amount = $1 WHERE account_id = $2 AND currency = $3 AND book = $4 AND id = $5`: "one row",
 	} {
 		got := statement{name: "test.test", sql: sql}.problems(keys)
 		if len(got) != 1 || !strings.Contains(got[0], want) {
@@ -143,6 +147,7 @@ func TestSQLRules(t *testing.T) {
 		`SELECT COALESCE(CAST(SUM(amount) AS BIGINT), 0) FROM transfer WHERE account_id = $1`,
 		`INSERT INTO delta (account_id, currency) VALUES ($1, $2)`,
 		`DELETE FROM clock`,
+		`UPDATE transfer SET amount = $1 WHERE account_id = $2 AND id = $3 AND amount = $4`,
 	} {
 		if got := (statement{name: "test.test", sql: sql}).problems(keys); got != nil {
 			t.Errorf("%s\ngot %q", sql, got)
@@ -170,6 +175,9 @@ func (s statement) problems(keys map[string][][]string) (problems []string) {
 	}
 	if isSelect := strings.HasPrefix(strings.TrimSpace(s.sql), "SELECT"); isSelect && !s.isBounded(keys) {
 		complain("a query needs LIMIT, or = for each column of a key, or only aggregates, or a reason in boundedWithoutLimit")
+	}
+	if one := oneRow.FindStringSubmatch(s.sql); one != nil && !fixes(one[2], keys[one[1]]) {
+		complain("it reads as the change of one row, but those columns are no key of its table")
 	}
 	return problems
 }
@@ -200,11 +208,16 @@ func (s statement) isBounded(keys map[string][][]string) bool {
 	if from == nil {
 		return true // reads no table
 	}
+	return fixes(s.sql, keys[from[1]])
+}
+
+// fixes reports whether a text has = for each column of a key.
+func fixes(sql string, keys [][]string) bool {
 	fixed := map[string]bool{}
-	for _, m := range equals.FindAllStringSubmatch(s.sql, -1) {
+	for _, m := range equals.FindAllStringSubmatch(sql, -1) {
 		fixed[m[1]] = true
 	}
-	return slices.ContainsFunc(keys[from[1]], func(key []string) bool {
+	return slices.ContainsFunc(keys, func(key []string) bool {
 		return !slices.ContainsFunc(key, func(column string) bool { return !fixed[column] })
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,6 +62,30 @@ func (w *wire) holdGate(t *testing.T) pgx.Tx {
 		t.Fatal(err)
 	}
 	return hold
+}
+
+// connectAll opens a connection for each of those who come. One that is lost while it is opened is another matter: who wanted
+// it is told that the database is unavailable.
+func (r *road) connectAll(t *testing.T) {
+	t.Helper()
+	var open atomic.Int32
+	enough := make(chan struct{})
+	var all sync.WaitGroup
+	for range travelers {
+		all.Go(func() {
+			err := r.db.Read(t.Context(), func(context.Context, *sqldb.Tx) error {
+				open.Add(1)
+				<-enough
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	defer all.Wait()
+	defer close(enough)
+	sqltest.Wait(t, "all connections to be open", func() bool { return open.Load() == travelers })
 }
 
 // join lets another transaction wait, each after the one before it.
@@ -275,6 +300,7 @@ func TestConvoyRollbackLost(t *testing.T) {
 					}
 				})
 			}
+			r.connectAll(t)
 			r.CutBeforeSkipping(skip)
 			letGo()
 			for i, told := range r.told {

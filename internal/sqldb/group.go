@@ -466,10 +466,11 @@ func (w *writer) leave(t *turn) bool {
 	return true
 }
 
-// putBack puts the members of a dissolved group before all who wait.
+// putBack puts the members of a dissolved group before all who wait. How they fared in it says nothing any more: what one
+// failed over may have been undone.
 func (w *writer) putBack(group []*turn) {
 	for _, member := range group {
-		member.alone = true
+		member.alone, member.failed = true, nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -445,6 +445,29 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// A list that failed over what a neighbour wrote runs again when that is undone with the whole group, and is told of that run.
+func TestListsFailureIsOfTheLastRun(t *testing.T) {
+	t.Parallel()
+	for name, gate := range map[string]error{"followers": nil, "a list leads": errBad} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			same := func(ctx context.Context, tx *Tx) { tx.Queue(ctx, insertNote, "same") }
+			told, _ := l.lists(gate, list("ruin", func(ctx context.Context, tx *Tx) {
+				same(ctx, tx)
+				tx.Queue(ctx, `INSERT INTO child VALUES ('nobody')`) // fails at COMMIT
+			}), list("a", same), list("b", nil))
+			want := map[string]string{"ruin": "constraint failed: FOREIGN KEY constraint failed (787)", "a": "well", "b": "well"}
+			if diff := cmp.Diff(want, told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"a", "b", "same"}, l.durable()); diff != "" {
+				t.Errorf("durable (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // panicking panics when it is to become an argument.
 type panicking struct{}
 

@@ -62,12 +62,12 @@ func openLiteConn(ctx context.Context, path, pragmas string) (*liteConn, error) 
 		c.tls.Close()
 		return nil, err
 	}
-	defer libc.Xfree(c.tls, name)
 	to := c.tls.Alloc(pointerSize)
-	defer c.tls.Free(pointerSize)
 	// It needs no locks of its own, see mu.
 	rc := lite.Xsqlite3_open_v2(c.tls, name, to, lite.SQLITE_OPEN_READWRITE|lite.SQLITE_OPEN_CREATE|lite.SQLITE_OPEN_NOMUTEX, 0)
 	c.db = pointerAt(to)
+	c.tls.Free(pointerSize) // now, because close ends tls
+	libc.Xfree(c.tls, name)
 	if rc != lite.SQLITE_OK {
 		err := liteError(c.failure(rc))
 		c.close()
@@ -399,8 +399,12 @@ func (r *liteRow) column(i int32, dest any) error {
 			return nil
 		}
 	case *[]byte:
-		if kind == lite.SQLITE_BLOB || kind == lite.SQLITE_NULL {
-			*d = append([]byte(nil), r.bytes(i)...)
+		switch kind {
+		case lite.SQLITE_BLOB: // also when it is empty it is not NULL
+			*d = append([]byte{}, r.bytes(i)...)
+			return nil
+		case lite.SQLITE_NULL:
+			*d = nil
 			return nil
 		}
 	case sql.Scanner:
@@ -408,7 +412,7 @@ func (r *liteRow) column(i int32, dest any) error {
 	case *any:
 		*d = r.value(i, kind)
 		if b, is := (*d).([]byte); is {
-			*d = append([]byte(nil), b...)
+			*d = append([]byte{}, b...)
 		}
 		return nil
 	}

@@ -59,7 +59,7 @@ func TestLiteValues(t *testing.T) {
 		}
 		switch {
 		case got.text != text, got.empty != "", got.large != large, got.pointed != text, got.noText != nil, got.named != "named",
-			!bytes.Equal(got.bytes, []byte{0, 1}), got.none != nil, len(got.nothing) != 0, len(got.many) != roomMin,
+			!bytes.Equal(got.bytes, []byte{0, 1}), got.none != nil, got.nothing == nil, len(got.nothing) != 0, len(got.many) != roomMin,
 			got.count != count, got.seven != 7, *got.number != -7, *got.copied != count, got.absent != nil, !got.yes, got.no, !bool(got.flag),
 			got.null != nil:
 			t.Errorf("got %+v", got)

@@ -34,23 +34,24 @@ type shape struct {
 	table string          // that it changes; "" when that cannot be told
 	words map[string]bool // all that are in it, by which it could mean another table
 	keys  []int           // of an UPDATE: which of its arguments say which row, from 0
+	args  int             // how many arguments it has, if there are texts
 	texts []string        // for 2, 4, 8... rows; nil where there is none
 }
 
 // slot is a place in the list of a convoy.
 type slot struct {
 	*shape
-	members []statement     // of one text
-	taken   map[string]bool // rows that they change, by the arguments that say which
+	members []statement // of one text
 }
 
 // join returns the statements of a convoy. One goes where the first of its text goes, unless its own transaction has done
-// something before that it must not overtake: something with the same table. Two that change the same row stay two, in their
-// order.
+// something before that it must not overtake: something with the same table. Those that change the same row, by whatever text,
+// stay in their order.
 // describe returns the types of a text's arguments, as the server sees them.
 func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, error)) []statement {
 	var slots []*slot
 	byText := map[string][]int{} // the slots of a text
+	last := map[string]int{}     // the slot of the last change of a row
 	for _, t := range group {
 		var own []int // slots of what this transaction has done before
 		for _, one := range t.list {
@@ -62,19 +63,22 @@ func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, er
 				}
 			}
 			row, at := s.rowOf(one.args), len(slots)
+			if before, ok := last[row]; ok {
+				first = max(first, before+1)
+			}
 			for _, other := range slices.Backward(byText[one.sql]) {
-				if other < first || s.texts == nil || slots[other].taken[row] {
-					break // behind what changes the same row
+				if other < first || s.texts == nil {
+					break
 				}
 				at = other
 			}
 			if at == len(slots) {
-				slots = append(slots, &slot{shape: s, taken: map[string]bool{}})
+				slots = append(slots, &slot{shape: s})
 				byText[one.sql] = append(byText[one.sql], at)
 			}
 			slots[at].members = append(slots[at].members, one)
 			if s.keys != nil {
-				slots[at].taken[row] = true
+				last[row] = at
 			}
 			own = append(own, at)
 		}
@@ -91,12 +95,13 @@ func (s *shape) commutes(o *shape) bool {
 	return s.table != "" && o.table != "" && !s.words[o.table] && !o.words[s.table]
 }
 
-// rowOf names the row that an UPDATE with these arguments changes.
+// rowOf names the row that an UPDATE with these arguments changes; "" when that cannot be told.
 func (s *shape) rowOf(args []any) string {
 	if s.keys == nil {
 		return ""
 	}
-	b := make([]byte, 0, 128)
+	b := append(make([]byte, 0, 128), s.table...)
+	b = append(b, 0)
 	for _, k := range s.keys {
 		switch v := args[k].(type) {
 		case int64:
@@ -142,8 +147,9 @@ func (j *joiner) shapeOf(one statement, describe func(sql string) ([]uint32, err
 			j.known[one.sql] = s
 		}
 	}
-	if one.otherwise != nil && s.texts != nil && s.keys == nil {
-		return &shape{table: s.table, words: s.words} // a row that must be changed is none that is inserted
+	// A row that must be changed is none that is inserted, and arguments that are too many would be those of the next row.
+	if s.texts != nil && (one.otherwise != nil && s.keys == nil || len(one.args) != s.args) {
+		return &shape{table: s.table, words: s.words}
 	}
 	return s
 }
@@ -152,7 +158,7 @@ var (
 	changed     = regexp.MustCompile(`^(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)`)
 	word        = regexp.MustCompile(`\w+`)
 	plainInsert = regexp.MustCompile(`(?s)^INSERT INTO [^()]+\([^()]+\)\s+VALUES\s+(\([^()]+\))$`)
-	// One row by the whole key of its table, and nothing but what it is told.
+	// One row by the whole key of its table, which the rules of SQL at the root see to, and nothing but what it is told.
 	plainUpdate = regexp.MustCompile(`(?s)^(UPDATE \w+ SET .+)\s(WHERE (account_id = \$\d+ AND ` +
 		`(?:id = \$\d+|event_id = \$\d+ AND endpoint_id = \$\d+|currency = \$\d+ AND book = \$\d+))\b.*)$`)
 	more        = regexp.MustCompile(`(?s)\b(SELECT|RETURNING|FROM|OR)\b|WHERE.+WHERE`)
@@ -170,7 +176,7 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 	for _, w := range word.FindAllString(text, -1) {
 		s.words[w] = true
 	}
-	if s.texts = severalRows(text); s.texts != nil {
+	if s.texts, s.args = severalRows(text); s.texts != nil {
 		return s, nil
 	}
 	parts := plainUpdate.FindStringSubmatch(text)
@@ -181,7 +187,7 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 	if err != nil {
 		return s, err
 	}
-	s.texts = severalUpdates(parts[1], parts[2], types)
+	s.texts, s.args = severalUpdates(parts[1], parts[2], types), len(types)
 	for _, p := range placeholder.FindAllString(parts[3], -1) {
 		s.keys = append(s.keys, number(p)-1)
 	}
@@ -189,11 +195,11 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 }
 
 // severalRows returns the texts that insert 2, 4, 8... rows, or nil unless text inserts one row of values and does nothing
-// else.
-func severalRows(text string) (texts []string) {
+// else, and how many arguments a row has.
+func severalRows(text string) (texts []string, args int) {
 	values := plainInsert.FindStringSubmatchIndex(text)
 	if values == nil {
-		return nil
+		return nil, 0
 	}
 	row, numbers := text[values[2]:values[3]], map[string]bool{}
 	for _, p := range placeholder.FindAllString(row, -1) {
@@ -208,7 +214,7 @@ func severalRows(text string) (texts []string) {
 		}
 		texts = append(texts, text[:values[2]]+strings.Join(rows, ", "))
 	}
-	return texts
+	return texts, len(numbers)
 }
 
 // severalUpdates returns the texts that change 2, 4, 8... rows.

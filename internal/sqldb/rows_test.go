@@ -17,6 +17,7 @@ VALUES ($1, $2, 0)`
 	insertB = `INSERT INTO b (x) VALUES ($1)`
 	update  = `UPDATE a SET x = $1`
 	updateC = `UPDATE c SET x = $1 WHERE account_id = $2 AND id = $3 AND x < $1`
+	otherC  = `UPDATE c SET y = $1 WHERE account_id = $2 AND id = $3`
 	reading = `UPDATE a SET x = $1 WHERE x IN (SELECT x FROM b)`
 )
 
@@ -34,6 +35,7 @@ func TestJoinedRows(t *testing.T) {
 	c := func(row, to int) statement {
 		return statement{sql: updateC, args: []any{to, 7, row}, otherwise: guard}
 	}
+	other := func(row, to int) statement { return statement{sql: otherC, args: []any{to, 7, row}} }
 	tests := map[string]struct {
 		lists [][]statement
 		want  []string
@@ -60,6 +62,11 @@ func TestJoinedRows(t *testing.T) {
 		"not where a row must be changed": {[][]statement{{b(1)}, {{sql: insertB, args: []any{2}, otherwise: guard}, b(3)}}, []string{
 			insertB + " [1] 0", insertB + " [2] 0", insertB + " [3] 0",
 		}},
+		"not with another number of arguments": {
+			[][]statement{{b(1)}, {{sql: insertB}}, {{sql: insertB, args: []any{2, 3}}}, {b(4)}, {{sql: updateC, args: []any{5}}}, {c(1, 6)}}, []string{
+				"INSERT INTO b (x) VALUES ($1), ($2) [1 4] 0", insertB + " [] 0", insertB + " [2 3] 0", updateC + " [5] 0", updateC + " [6 7 1] 0",
+			},
+		},
 		"changes of several rows": {[][]statement{{b(1), c(1, 5)}, {b(2), c(2, 6)}}, []string{
 			"INSERT INTO b (x) VALUES ($1), ($2) [1 2] 0",
 			"UPDATE c SET x = v.p1 FROM (VALUES ($1::int8, $2::int8, $3::int8), ($4::int8, $5::int8, $6::int8)) v (p1, p2, p3) " +
@@ -68,6 +75,12 @@ func TestJoinedRows(t *testing.T) {
 		"changes of rows that several change": {[][]statement{{c(1, 5)}, {c(1, 6)}, {c(2, 7)}}, []string{
 			"UPDATE c SET x = v.p1 FROM (VALUES ($1::int8, $2::int8, $3::int8), ($4::int8, $5::int8, $6::int8)) v (p1, p2, p3) " +
 				"WHERE account_id = v.p2 AND id = v.p3 AND x < v.p1 [5 7 1 7 7 2] 2", updateC + " [6 7 1] 0",
+		}},
+		"two changes of one row by other texts": {[][]statement{{other(2, 4)}, {c(1, 5)}, {other(1, 6)}, {c(2, 7)}, {other(3, 8)}}, []string{
+			"UPDATE c SET y = v.p1 FROM (VALUES ($1::int8, $2::int8, $3::int8), ($4::int8, $5::int8, $6::int8)) v (p1, p2, p3) " +
+				"WHERE account_id = v.p2 AND id = v.p3 [4 7 2 8 7 3] 2",
+			"UPDATE c SET x = v.p1 FROM (VALUES ($1::int8, $2::int8, $3::int8), ($4::int8, $5::int8, $6::int8)) v (p1, p2, p3) " +
+				"WHERE account_id = v.p2 AND id = v.p3 AND x < v.p1 [5 7 1 7 7 2] 2", otherC + " [6 7 1] 0",
 		}},
 		"two changes of one row": {[][]statement{{c(1, 5)}, {c(1, 6)}}, []string{updateC + " [5 7 1] 0", updateC + " [6 7 1] 0"}},
 	}
@@ -111,7 +124,7 @@ func TestTypesAreAskedForAgain(t *testing.T) {
 	t.Parallel()
 	var j joiner
 	away := errors.New("away")
-	one := statement{sql: updateC}
+	one := statement{sql: updateC, args: []any{1, 2, 3}}
 	if s := j.shapeOf(one, func(string) ([]uint32, error) { return nil, away }); s.texts != nil || s.table != "c" {
 		t.Errorf("%+v", s)
 	}

@@ -158,8 +158,9 @@ type inWrite struct{}
 // CONFLICT DO NOTHING finds the first run too, but the answer is then ErrCommitUnknown and [ErrConflict] in one: nothing
 // is under way any more, and a look at the row tells whose it is.
 //
-// Once f has started, the cancelling of ctx is ignored; the whole call waits at most ten seconds. The DB itself cannot be
-// used inside f: it would wait for a connection while holding one.
+// Once f has had an answer of the database, the cancelling of ctx is ignored; before that, or when f only queues, the call may
+// still fail with it, and then nothing has happened although f has run. The whole call waits at most ten seconds. The DB
+// itself cannot be used inside f: it would wait for a connection while holding one.
 func (db *DB) Write(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
 	return db.WriteWithin(ctx, writeTimeMax, f)
 }
@@ -306,9 +307,9 @@ type Tx struct {
 // AfterCommit registers f to run in the caller's goroutine once the transaction is durable.
 func (tx *Tx) AfterCommit(f func()) { tx.after = append(tx.after, f) }
 
-// Queue runs a statement whose answer is not wanted. On PostgreSQL it travels with the next statement or with COMMIT, so
-// its failure may come from that one, and until then its arguments must stay as they are. A transaction that only queues
-// is by far the cheapest: it shares its COMMIT with others.
+// Queue runs a statement whose answer is not wanted. It may wait for the next statement or for COMMIT, so that its failure
+// comes from that one, and until then its arguments must stay as they are. A transaction that only queues is by far the
+// cheapest: it shares its COMMIT with others.
 func (tx *Tx) Queue(ctx context.Context, sql string, args ...any) {
 	if tx.writable() == nil {
 		tx.err = tx.s.queue(tx.context(ctx), sql, args, nil)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 const (
 	interimMax   = 5       // answers 1xx before the one that counts
 	bufferBytes  = 4 << 10 // of each direction of a connection
+	schemePlain  = "http"
 	schemeSecure = "https"
 )
 
@@ -28,7 +30,8 @@ const (
 // expensive as one of [http.Transport].
 //
 // A connection that lay idle may have been closed by the other side. To send over it is to lose the request and not to
-// know. So each is looked at before it is used again, and closed if it is dead.
+// know. Or there may be an answer on it that nobody asked for, which would be taken for the next one's. So each is looked at
+// before it is used again, and closed if it is dead.
 //
 // Fields are set before the first request and not changed afterwards.
 type Transport struct {
@@ -86,8 +89,20 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.net.Write(b)
 }
 
+var longAgo = time.Unix(1, 0)
+
 // giveUp ends what is being read or written.
-func (c *conn) giveUp() { _ = c.net.SetDeadline(time.Unix(1, 0)) }
+func (c *conn) giveUp() { _ = c.net.SetDeadline(longAgo) }
+
+// isDead reports whether the other side of an idle connection has closed it, or has sent what nobody asked for. That may have
+// come with the answer before it, so that TLS has it already, or in has its end.
+func (c *conn) isDead() bool {
+	if isSocketDead(c.net) || c.net.SetReadDeadline(longAgo) != nil {
+		return true
+	}
+	_, err := c.in.Peek(1) // reads only what is here
+	return !errors.Is(err, os.ErrDeadlineExceeded) || c.net.SetReadDeadline(time.Time{}) != nil
+}
 
 // close closes the connection without a word to the other side.
 func (c *conn) close() {
@@ -141,7 +156,7 @@ func (t *Transport) exchange(c *conn, r *http.Request) (*http.Response, error) {
 	if err := c.out.Flush(); err != nil {
 		return nil, err
 	}
-	for range interimMax {
+	for range interimMax + 1 {
 		answer, err := http.ReadResponse(c.in, r)
 		switch {
 		case err != nil:
@@ -153,7 +168,7 @@ func (t *Transport) exchange(c *conn, r *http.Request) (*http.Response, error) {
 			return answer, nil
 		}
 	}
-	return nil, fmt.Errorf("%d interim answers and no other one", interimMax)
+	return nil, fmt.Errorf("more than %d interim answers and no other one", interimMax)
 }
 
 // body gives its connection back when it has been read.
@@ -202,7 +217,7 @@ func (t *Transport) take(ctx context.Context, u *url.URL) (*conn, error) {
 		}
 	}
 	for c := t.pop(h); c != nil; c = t.pop(h) {
-		if time.Since(c.since) < t.IdleTimeMax && !isDead(c.net) {
+		if time.Since(c.since) < t.IdleTimeMax && !c.isDead() {
 			return c, nil
 		}
 		c.close()
@@ -327,13 +342,12 @@ func (t *Transport) closeIdle(then time.Time) {
 
 // dial makes a connection.
 func (t *Transport) dial(ctx context.Context, u *url.URL) (*conn, error) {
-	port := u.Port()
-	switch {
-	case port != "":
-	case u.Scheme == schemeSecure:
-		port = "443"
-	default:
-		port = "80"
+	port, usual := u.Port(), map[string]string{schemePlain: "80", schemeSecure: "443"}[u.Scheme]
+	if usual == "" {
+		return nil, fmt.Errorf("%q is no scheme to ask by", u.Scheme) // and nothing goes out in the clear by mistake
+	}
+	if port == "" {
+		port = usual
 	}
 	made, err := t.Dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {

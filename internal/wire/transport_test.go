@@ -3,6 +3,8 @@ package wire_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -108,6 +110,7 @@ func TestAnswers(t *testing.T) {
 		{"with an empty one", "PUT", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, "", 1},
 		{"of a HEAD", "HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n", 200, "", 1},
 		{"after others", "POST", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok", 1},
+		{"after as many as may be", "POST", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 5) + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok", 1},
 		{"a redirect", "POST", "HTTP/1.1 307 Elsewhere\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", 307, "", 1},
 		{"the last one", "POST", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", 200, "ok", 3},
 		{"up to the end", "POST", "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok", 200, "ok", 3},
@@ -154,6 +157,7 @@ func TestSentNothing(t *testing.T) {
 		{"nobody listens", gone.URL, t.Context()},
 		{"TLS where there is none", strings.Replace(plain, "http:", "https:", 1), t.Context()},
 		{"no time left", plain, ended},
+		{"no scheme that it knows", strings.Replace(plain, "http:", "htttps:", 1), t.Context()},
 	} {
 		transport, _ := newTransport(t)
 		r, err := http.NewRequestWithContext(tt.ctx, http.MethodPost, tt.url, nil)
@@ -243,6 +247,89 @@ func TestDeadConnectionIsNotUsed(t *testing.T) {
 			t.Errorf("%d connections, want %d", got, want)
 		}
 		s.CloseClientConnections()
+	}
+}
+
+// flight is a connection whose writes can be held back, to go as one.
+type flight struct {
+	net.Conn
+	held    []byte
+	holding bool
+}
+
+func (f *flight) Write(b []byte) (int, error) {
+	if !f.holding {
+		return f.Conn.Write(b)
+	}
+	f.held = append(f.held, b...)
+	return len(b), nil
+}
+
+func (f *flight) release() {
+	f.holding = false
+	_ = f.SetWriteDeadline(time.Time{}) // a farewell ends all that is written
+	_, _ = f.Conn.Write(f.held)
+	f.held = nil
+}
+
+// TestWhatComesWithAnAnswer is about what a server sends over TLS behind its answer, so close that it is read with that: the
+// next request must not be sent to who has gone, and must not be given an answer that was there before it.
+func TestWhatComesWithAnAnswer(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string]func(*tls.Conn){
+		"another answer": func(c *tls.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother") },
+		"its farewell":   func(c *tls.Conn) { _ = c.CloseWrite() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			certified := httptest.NewTLSServer(nil)
+			t.Cleanup(certified.Close)
+			l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			t.Cleanup(func() { l.Close(); all.Wait() })
+			all.Go(func() {
+				for {
+					plain, err := l.Accept()
+					if err != nil {
+						return
+					}
+					all.Go(func() {
+						defer plain.Close()
+						f := &flight{Conn: plain}
+						c := tls.Server(f, &tls.Config{Certificates: certified.TLS.Certificates})
+						in := bufio.NewReader(c)
+						for {
+							r, err := http.ReadRequest(in)
+							if err != nil {
+								return
+							}
+							_, _ = io.Copy(io.Discard, r.Body)
+							f.holding = true
+							_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+							more(c)
+							f.release()
+						}
+					})
+				}
+			})
+			transport, dials := newTransport(t, func(w *wire.Transport) {
+				w.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
+				w.TLS.RootCAs.AddCert(certified.Certificate())
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for range 3 {
+				if _, body, err := ask(ctx, transport, http.MethodPost, "https://"+l.Addr().String(), "x"); body != "ok" || err != nil {
+					t.Errorf("%q, %v", body, err)
+				}
+			}
+			if got := dials.Load(); got != 3 {
+				t.Errorf("%d connections, want 3", got)
+			}
+		})
 	}
 }
 

@@ -23,8 +23,9 @@ func SentNothing(err error) bool {
 	return ok
 }
 
-// isDead reports whether the other side of an idle connection has closed it, or has sent what nobody asked for.
-func isDead(c net.Conn) bool {
+// isSocketDead reports whether the other side of an idle connection has closed it, or has sent what nobody asked for, as far
+// as the system knows and nobody has read.
+func isSocketDead(c net.Conn) bool {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
 	}
