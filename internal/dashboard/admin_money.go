@@ -238,7 +238,7 @@ func (d *Dashboard) adminAsk(v *visit) (reply, error) {
 }
 
 // strays are why a payment or an infraction belongs to nobody, as they are stored, by the names of their texts.
-var strays = map[string]string{
+var strays = map[string]string{ //nolint:gosec // names of texts, no credentials
 	"it could not be followed: its charge must be looked at": "admin.stray_lost",
 	"it names no charge of ours":                             "admin.stray_foreign",
 	"it names no crypto charge of ours":                      "admin.stray_foreign",
