@@ -26,8 +26,8 @@ const (
 
 // Transport makes requests with HTTP/1.1 over connections that it keeps. It does what a payment wants of a transport:
 // its errors tell whether anything was sent (see [SentNothing]), it repeats nothing, asks no proxy and unpacks nothing.
-// One lost connection is one lost request. A request needs no goroutine beside its own, which makes it about half as
-// expensive as one of [http.Transport].
+// One lost connection is one lost request. A request needs no goroutine beside its own, which makes it cheaper than one
+// of [http.Transport].
 //
 // A connection that lay idle may have been closed by the other side. To send over it is to lose the request and not to
 // know. Or there may be an answer on it that nobody asked for, which would be taken for the next one's. So each is looked at
