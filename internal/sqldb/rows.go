@@ -165,7 +165,7 @@ var (
 	placeholder = regexp.MustCompile(`\$\d+`)
 )
 
-// newShape looks at a text. What it returns beside an error is good for now.
+// newShape looks at a text. What it returns beside an error is right for one use, after which to look again is worth it.
 func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape, error) {
 	s := &shape{}
 	found := changed.FindStringSubmatch(text)

@@ -46,8 +46,8 @@ func serve(tb testing.TB, handler http.HandlerFunc) string {
 	return s.URL
 }
 
-// saying is a server that reads a request and answers the same bytes to each, then hangs up when they say so.
-func saying(tb testing.TB, answer string) string {
+// listen is a server that gives each connection to serve, which ends with it. It returns its host and port.
+func listen(tb testing.TB, serve func(net.Conn)) string {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,21 +63,37 @@ func saying(tb testing.TB, answer string) string {
 			}
 			all.Go(func() {
 				defer c.Close()
-				in := bufio.NewReader(c)
-				for {
-					r, err := http.ReadRequest(in)
-					if err != nil {
-						return
-					}
-					_, _ = io.Copy(io.Discard, r.Body)
-					if _, err := io.WriteString(c, answer); err != nil || strings.Contains(answer, "close") {
-						return
-					}
-				}
+				serve(c)
 			})
 		}
 	})
-	return "http://" + l.Addr().String()
+	return l.Addr().String()
+}
+
+// answer reads requests from a connection and answers each, for as long as write wants to.
+func answer(c net.Conn, write func() bool) {
+	in := bufio.NewReader(c)
+	for {
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		if !write() {
+			return
+		}
+	}
+}
+
+// saying is a server that reads a request and answers the same bytes to each, then hangs up when they say so.
+func saying(tb testing.TB, text string) string {
+	tb.Helper()
+	return "http://" + listen(tb, func(c net.Conn) {
+		answer(c, func() bool {
+			_, err := io.WriteString(c, text)
+			return err == nil && !strings.Contains(text, "close")
+		})
+	})
 }
 
 // ask makes a request and reads all of its answer.
@@ -284,36 +300,16 @@ func TestWhatComesWithAnAnswer(t *testing.T) {
 			t.Parallel()
 			certified := httptest.NewTLSServer(nil)
 			t.Cleanup(certified.Close)
-			l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			var all sync.WaitGroup
-			t.Cleanup(func() { l.Close(); all.Wait() })
-			all.Go(func() {
-				for {
-					plain, err := l.Accept()
-					if err != nil {
-						return
-					}
-					all.Go(func() {
-						defer plain.Close()
-						f := &flight{Conn: plain}
-						c := tls.Server(f, &tls.Config{Certificates: certified.TLS.Certificates})
-						in := bufio.NewReader(c)
-						for {
-							r, err := http.ReadRequest(in)
-							if err != nil {
-								return
-							}
-							_, _ = io.Copy(io.Discard, r.Body)
-							f.holding = true
-							_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-							more(c)
-							f.release()
-						}
-					})
-				}
+			address := listen(t, func(plain net.Conn) {
+				f := &flight{Conn: plain}
+				c := tls.Server(f, &tls.Config{Certificates: certified.TLS.Certificates})
+				answer(c, func() bool {
+					f.holding = true
+					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+					more(c)
+					f.release()
+					return true
+				})
 			})
 			transport, dials := newTransport(t, func(w *wire.Transport) {
 				w.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
@@ -322,7 +318,7 @@ func TestWhatComesWithAnAnswer(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			for range 3 {
-				if _, body, err := ask(ctx, transport, http.MethodPost, "https://"+l.Addr().String(), "x"); body != "ok" || err != nil {
+				if _, body, err := ask(ctx, transport, http.MethodPost, "https://"+address, "x"); body != "ok" || err != nil {
 					t.Errorf("%q, %v", body, err)
 				}
 			}
