@@ -323,17 +323,15 @@ func TestTLS(t *testing.T) {
 func TestAdmin(t *testing.T) {
 	t.Parallel()
 	in := onSQLite(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	p := in.serve(t, "--admin-listen", "127.0.0.1:0")
+	told := regexp.MustCompile(`msg="metrics and profiles" url=(\S+)`).FindStringSubmatch(p.stderr.String())
+	if told == nil {
+		t.Fatalf("no word of the admin listener: %s", p.stderr.String())
 	}
-	address := listener.Addr().String()
-	listener.Close()
-	p := in.serve(t, "--admin-listen", address)
 	key := anyKey.FindString(p.stdout.String())
 	p.get(t, key, "/v1/balance")
 	for path, want := range map[string]string{"/metrics": `ponte_http_requests_total{route="/balance",status="200"} 1`, "/debug/pprof/cmdline": "serve"} {
-		res, err := http.Get("http://" + address + path)
+		res, err := http.Get(told[1] + path)
 		if err != nil {
 			t.Fatal(err)
 		}

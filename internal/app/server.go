@@ -273,6 +273,7 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 		}
 		servers = append(servers, &server{s.http(s.metrics.handler()), netutil.LimitListener(admin, connectionsMax)})
 		servers[1].WriteTimeout = 0 // a profile takes as long as it was asked to
+		s.log.LogAttrs(ctx, slog.LevelInfo, "metrics and profiles", slog.String("url", "http://"+admin.Addr().String()))
 	}
 	base := scheme + "://" + listener.Addr().String()
 	if inside := s.bank.inside; inside != nil {

@@ -136,7 +136,7 @@ func TestAdminAccount(t *testing.T) {
 		}
 
 		// A form that is sent twice moves money once, and none without a code. A code is good for one page.
-		proof := func() []string { return []string{"once", onceOf(t, op.Get(t, path)), "proof", op.Code()} }
+		proof := func() []string { return []string{"once", onceOf(t, op.Get(t, path)), "proof", op.Code(t)} }
 		first := proof()
 		adjust := with(url.Values{"currency": {"BRL"}, "amount": {"1.500,00"}, "reason": {"opening"}}, first...)
 		op.Post(t, path+"/adjustments", with(adjust, "proof", "000000")).Want(t, http.StatusUnprocessableEntity, `id="adjust-code-e"`, "1.500,00")
@@ -354,10 +354,10 @@ func TestAdminInstallation(t *testing.T) {
 		op.Post(t, path, url.Values{"email": {"ana@example.com"}, "once": {once}, "proof": {"guess"}}).
 			Want(t, http.StatusUnprocessableEntity, `id="`+field+`"`).Lacks(t, "/invitations/")
 	}
-	op.Post(t, "/admin/people", url.Values{"email": {"new@example.com"}, "once": {once}, "proof": {op.Code()}}).Want(t, http.StatusOK, "/invitations/")
+	op.Post(t, "/admin/people", url.Values{"email": {"new@example.com"}, "once": {once}, "proof": {op.Code(t)}}).Want(t, http.StatusOK, "/invitations/")
 	lastEntry(t, s, oplog.PersonInvite, "operator=yes")
 	once = onceOf(t, op.Get(t, "/admin/people"))
-	op.Post(t, "/admin/people/reset", url.Values{"email": {"ana@example.com"}, "once": {once}, "proof": {op.Code()}}).Want(t, http.StatusOK, "/invitations/")
+	op.Post(t, "/admin/people/reset", url.Values{"email": {"ana@example.com"}, "once": {once}, "proof": {op.Code(t)}}).Want(t, http.StatusOK, "/invitations/")
 	for _, oneself := range []string{operatorEmail, " OP@example.com"} {
 		op.Post(t, "/admin/people/remove", url.Values{"email": {oneself}}).Want(t, http.StatusConflict)
 	}

@@ -254,7 +254,7 @@ func TestKeysByHand(t *testing.T) {
 	// With an app the password is not enough.
 	x.owner.AddTOTP(t, s)
 	x.owner.Post(t, x.path+"/keys", with(x.form(t, "/keys"), "proof", testkit.PasswordOfAll)).Want(t, http.StatusUnprocessableEntity, "Código incorreto")
-	x.owner.Post(t, x.path+"/keys", with(x.form(t, "/keys"), "proof", x.owner.Code())).Want(t, http.StatusOK, "bp_")
+	x.owner.Post(t, x.path+"/keys", with(x.form(t, "/keys"), "proof", x.owner.Code(t))).Want(t, http.StatusOK, "bp_")
 
 	// Who may look sees no way to change.
 	viewer := s.Person(t, "ver@example.com", x.account.ID, user.Viewer)

@@ -106,7 +106,7 @@ func (x *shop) confirmation(t *testing.T, kind string, form url.Values) url.Valu
 func (x *shop) payout(t *testing.T, amount, key, external string) string {
 	t.Helper()
 	form := with(x.form(t, "/payouts/new"), "amount", amount, "pix_key", key, "external_id", external)
-	return x.send(t, "/payouts", with(x.confirmation(t, "payouts", form), "code", x.owner.Code()))
+	return x.send(t, "/payouts", with(x.confirmation(t, "payouts", form), "code", x.owner.Code(t)))
 }
 
 // A life of money by hand, on every page of the account, in both languages, and none of it visible to others.
@@ -140,7 +140,7 @@ func TestMoneyByHand(t *testing.T) {
 		x.owner.Get(t, depositPage).Want(t, http.StatusOK, "US$\u00a050,00", "USDT · BNB Smart Chain", "data:image/png")
 		withdrawalForm := with(x.form(t, "/withdrawals/new"), "amount", "50", "currency", "usdtbsc", "address", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
 		s.Advance(t, time.Minute) // real time does not move with it: the codes stay good
-		withdrawalPage := x.send(t, "/withdrawals", with(x.confirmation(t, "withdrawals", withdrawalForm), "code", x.owner.Code()))
+		withdrawalPage := x.send(t, "/withdrawals", with(x.confirmation(t, "withdrawals", withdrawalForm), "code", x.owner.Code(t)))
 		x.owner.Get(t, withdrawalPage).Want(t, http.StatusOK, "50,00\u00a0USDT", "51,00\u00a0USDT", "Manual")
 
 		things := []string{chargePage, payoutPage, infractionPage, depositPage, withdrawalPage}
@@ -246,7 +246,7 @@ func TestDoubleClick(t *testing.T) {
 		// The same form with something else in it is another wish, and refused.
 		x.owner.Post(t, x.path+"/charges", with(form, "amount", "11")).Want(t, http.StatusUnprocessableEntity, "Abra um formulário novo")
 
-		confirmed := with(x.confirmation(t, "payouts", with(x.form(t, "/payouts/new"), "amount", "20", "pix_key", "ana@example.com", "external_id", "e-1")), "code", x.owner.Code())
+		confirmed := with(x.confirmation(t, "payouts", with(x.form(t, "/payouts/new"), "amount", "20", "pix_key", "ana@example.com", "external_id", "e-1")), "code", x.owner.Code(t))
 		var running sync.WaitGroup
 		led := make([]string, 4)
 		for i := range led {
@@ -292,7 +292,7 @@ func TestPayoutNeedsACode(t *testing.T) {
 	}
 	x.owner.Post(t, x.path+"/payouts", confirmed).Want(t, http.StatusUnprocessableEntity, `aria-describedby="e-code"`)
 	x.owner.Post(t, x.path+"/payouts", with(confirmed, "code", "000000")).Want(t, http.StatusUnprocessableEntity, "Código incorreto")
-	code := x.owner.Code()
+	code := x.owner.Code(t)
 	x.owner.Post(t, x.path+"/payouts", with(confirmed, "code", code, "total", "20.50")).Want(t, http.StatusUnprocessableEntity, "Confira de novo")
 	s.Set(t, x.account.ID, "cash_out_fee=2.00")
 	x.owner.Post(t, x.path+"/payouts", with(confirmed, "code", code)).Want(t, http.StatusUnprocessableEntity, "Confira de novo", "R$\u00a022,00")

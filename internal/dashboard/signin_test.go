@@ -100,7 +100,7 @@ func TestSecondFactor(t *testing.T) {
 		t.Errorf("the password alone opens: %d %q", got.Status, got.Location)
 	}
 	other.Post(t, "/sign-in/code", url.Values{"code": {"000000"}}).Want(t, http.StatusUnprocessableEntity, "Código incorreto")
-	other.Post(t, "/sign-in/code", url.Values{"code": {b.Code()}}).Want(t, http.StatusSeeOther)
+	other.Post(t, "/sign-in/code", url.Values{"code": {b.Code(t)}}).Want(t, http.StatusSeeOther)
 	other.Get(t, home).Want(t, http.StatusOK)
 
 	// One session ends the other, and the app is removed with both secrets only.
@@ -110,7 +110,7 @@ func TestSecondFactor(t *testing.T) {
 	other.Get(t, home).Want(t, http.StatusSeeOther)
 	b.Post(t, "/security/sessions/end", url.Values{"session": {"nonsense"}}).Want(t, http.StatusBadRequest)
 	b.Post(t, "/security/sessions/end", url.Values{"session": {"others"}}).Want(t, http.StatusSeeOther)
-	b.Post(t, "/security/totp/remove", url.Values{"old": {"wrong"}, "code": {b.Code()}}).Want(t, http.StatusUnprocessableEntity, "senha atual está incorreta")
+	b.Post(t, "/security/totp/remove", url.Values{"old": {"wrong"}, "code": {b.Code(t)}}).Want(t, http.StatusUnprocessableEntity, "senha atual está incorreta")
 	b.Get(t, home).Want(t, http.StatusOK)
 
 	b.Post(t, "/security/password", url.Values{"old": {testkit.PasswordOfAll}, "password": {"short"}}).Want(t, http.StatusUnprocessableEntity, "de 10 a 128")

@@ -11,21 +11,17 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
-	"github.com/ponte-pay/ponte/internal/totp"
 	"github.com/ponte-pay/ponte/internal/user"
 )
 
 // Browser keeps cookies and follows no redirect, as a test that looks at each step wants it.
 type Browser struct {
 	Email  string // of who is signed in; "" for nobody
-	secret []byte // of their authenticator app; nil for none
+	phone  Phone  // of who has an authenticator app
 	url    string
 	client *http.Client
-	clock  func() time.Time
-	step   int64 // whose code was used last
 }
 
 // Shown is a page or a redirect.
@@ -46,7 +42,7 @@ func (s *Service) Browser(tb testing.TB) *Browser {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Browser{url: s.URL, clock: s.Core.Clock.Real, client: &http.Client{
+	return &Browser{url: s.URL, client: &http.Client{
 		Jar: jar, Timeout: requestTimeMax,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -70,18 +66,18 @@ func (b *Browser) AddTOTP(tb testing.TB, s *Service) {
 	tb.Helper()
 	p, err := s.Core.Users.Find(tb.Context(), b.Email)
 	if err == nil {
-		b.secret, err = s.Core.Users.PrepareTOTP(tb.Context(), p)
+		b.phone.Secret, err = s.Core.Users.PrepareTOTP(tb.Context(), p)
 	}
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
-	b.Post(tb, "/security/totp", url.Values{"code": {b.Code()}, "once": {"AAAAAAAAAAAAAAAAAAAAAA"}}).Want(tb, http.StatusOK)
+	b.Post(tb, "/security/totp", url.Values{"code": {b.Code(tb)}, "once": {"AAAAAAAAAAAAAAAAAAAAAA"}}).Want(tb, http.StatusOK)
 }
 
-// Code returns a code of the authenticator app that was not used before. There are three at any time.
-func (b *Browser) Code() string {
-	b.step = max(b.step+1, totp.Step(b.clock())-1)
-	return totp.Code(b.secret, b.step)
+// Code returns a code of the authenticator app that was not used before.
+func (b *Browser) Code(tb testing.TB) string {
+	tb.Helper()
+	return b.phone.Code(tb)
 }
 
 // Get opens a page.

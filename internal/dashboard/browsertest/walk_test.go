@@ -19,7 +19,6 @@ import (
 	"github.com/ponte-pay/ponte/internal/sqldb"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
-	"github.com/ponte-pay/ponte/internal/totp"
 	"github.com/ponte-pay/ponte/internal/user"
 )
 
@@ -64,23 +63,11 @@ func (w *town) stock(t *testing.T) testkit.Things {
 	return w.Stock(t, w.shop, w.world, func() { w.world.Do(t, http.MethodPost, "/sim/clock", `{"advance_seconds": 60}`, nil) })
 }
 
-// phone is somebody's authenticator app.
-type phone struct {
-	secret []byte
-	step   int64 // whose code was used last
-}
-
-// code returns a code that was not used before.
-func (a *phone) code() string {
-	a.step = max(a.step+1, totp.Step(testkit.Real.Real())-1)
-	return totp.Code(a.secret, a.step)
-}
-
 // person is somebody in a tab.
 type person struct {
 	*tab
 	email string
-	phone *phone
+	phone *testkit.Phone
 }
 
 // comeIn opens an invitation, chooses a password and sets up an authenticator app.
@@ -90,7 +77,7 @@ func (w *town) comeIn(t *testing.T, i user.Invitation) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &person{w.open(t, w.URL), i.Email, &phone{}}
+	p := &person{w.open(t, w.URL), i.Email, &testkit.Phone{}}
 	p.visit("/invitations/" + link)
 	p.check("invitation")
 	p.fill("Seu nome", "Ana Maria")
@@ -101,10 +88,10 @@ func (w *town) comeIn(t *testing.T, i user.Invitation) *person {
 	}
 	p.check("second-factor")
 	secret := evaluate[string](p.tab, `document.getElementById("c-totp").textContent`)
-	if p.phone.secret, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(secret, " ", "")); err != nil {
+	if p.phone.Secret, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(secret, " ", "")); err != nil {
 		t.Fatal(err)
 	}
-	p.fill("Seis dígitos", p.phone.code())
+	p.fill("Seis dígitos", p.phone.Code(p))
 	p.follow("Ligar")
 	p.check("recovery-codes")
 	p.follow("Já guardei")
@@ -120,7 +107,7 @@ func (p *person) signIn() {
 	p.fill("Senha", testkit.PasswordOfAll)
 	p.follow("Entrar")
 	p.check("sign-in-code")
-	p.fill("Código do autenticador", p.phone.code())
+	p.fill("Código do autenticador", p.phone.Code(p))
 	p.leaving(func() { p.press("\r") })
 }
 
@@ -245,7 +232,7 @@ func (w *town) sendPayout(p *person) {
 	p.follow("Continuar")
 	p.see("R$ 251,00") // with the fee
 	p.check("owner-payout-confirm")
-	p.fill("Código do autenticador", p.phone.code())
+	p.fill("Código do autenticador", p.phone.Code(p))
 	p.follow("Enviar R$ 250,00")
 	p.mark()
 	p.see("Concluído")
@@ -432,7 +419,7 @@ func (w *town) forms(p *person) {
 	p.follow("Continuar")
 	p.check("owner-payouts-new-wrong")
 	p.visit(w.home("/keys"))
-	p.fill("Código do autenticador", p.phone.code())
+	p.fill("Código do autenticador", p.phone.Code(p))
 	p.follow("Criar chave")
 	p.check("owner-keys-made")
 	p.visit(w.home("/charges?q=nada"))
