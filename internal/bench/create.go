@@ -36,15 +36,19 @@ func (r *run) create(ctx context.Context, e engine) error {
 		own, ratioMin = oneInsert, createPostgresMin
 	}
 	var top flow
+	var parts []Part
 	around, err := r.between(ctx, []string{tpcb, own}, func() (err error) {
 		r.say("POST /v1/charges on %s", e.name)
+		work := s.work()
 		top, err = r.hammer(ctx, r.Length, &send)
+		parts = work.until(s.work(), top.answers)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	row := e.rate("create", "charges created, 64 connections", top.rate)
+	row.CPU = parts
 	row.against(around, tpcb, ratioMin)
 	row.against(around, own, 0)
 	r.add(row)
@@ -54,11 +58,13 @@ func (r *run) create(ctx context.Context, e engine) error {
 
 	r.say("POST /v1/charges on %s at half of the top rate", e.name)
 	send.perSecond = top.rate * halfOfTheTop
+	work := s.work()
 	half, err := r.hammer(ctx, r.Length, &send)
 	if err != nil {
 		return err
 	}
 	row = e.latency("create", "p99 of a creation at half of the top rate", half.p99)
+	row.CPU = work.until(s.work(), half.answers)
 	row.under(float64(createHalfP99Max.Milliseconds()))
 	r.add(row)
 	r.add(e.latency("create", "the middle one of them", half.p50))

@@ -16,6 +16,7 @@ import (
 	"net/url"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/acquirer/lenient"
 	"github.com/ponte-pay/ponte/internal/wire"
 )
 
@@ -245,7 +246,7 @@ func (c *Client) read(a answer, reply any) *acquirer.Error {
 		return nil
 	}
 	var problem string
-	switch err := json.Unmarshal(a.body, reply); {
+	switch err := lenient.Unmarshal(a.body, reply); {
 	case len(a.body) > bodyBytesMax:
 		problem = fmt.Sprintf("answered with more than %d bytes", bodyBytesMax)
 	case err != nil:

@@ -62,12 +62,10 @@ type Moment struct{ time.Time }
 
 // UnmarshalJSON never fails.
 func (m *Moment) UnmarshalJSON(b []byte) error {
+	var s Text
+	_ = s.UnmarshalJSON(b) // as told there
 	m.Time = time.Time{}
-	var s string
-	if json.Unmarshal(b, &s) != nil {
-		return nil //nolint:nilerr // no time, as told above
-	}
-	if t, err := time.Parse(time.RFC3339, strings.TrimSpace(s)); err == nil {
+	if t, err := time.Parse(time.RFC3339, string(s)); err == nil {
 		m.Time = t.UTC()
 	}
 	return nil
@@ -78,11 +76,11 @@ type Many[T any] []T
 
 // UnmarshalJSON fails for what is neither: it must not read as none.
 func (m *Many[T]) UnmarshalJSON(b []byte) error {
-	if !bytes.HasPrefix(b, []byte("{")) {
-		return json.Unmarshal(b, (*[]T)(m))
+	if b[0] != '{' {
+		return read(b, (*[]T)(m))
 	}
 	*m = make(Many[T], 1)
-	return json.Unmarshal(b, &(*m)[0])
+	return read(b, &(*m)[0])
 }
 
 // Loose is a value that may be missing or be something else altogether; then it is zero.
@@ -93,10 +91,9 @@ type Loose[T any] struct {
 
 // UnmarshalJSON never fails.
 func (l *Loose[T]) UnmarshalJSON(b []byte) error {
-	*l = Loose[T]{}
-	var v T
-	if json.Unmarshal(b, &v) == nil {
-		*l = Loose[T]{v, true}
+	*l = Loose[T]{OK: true}
+	if read(b, &l.Value) != nil {
+		*l = Loose[T]{}
 	}
 	return nil
 }

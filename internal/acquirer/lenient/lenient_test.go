@@ -3,6 +3,7 @@ package lenient_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strconv"
 	"testing"
 
@@ -16,6 +17,12 @@ type everything struct {
 	Many   lenient.Many[lenient.Text] `json:"many"`
 	Things lenient.Many[thing]        `json:"things"`
 	Loose  lenient.Loose[thing]       `json:"loose"`
+	List   []thing                    `json:"list"`
+	Plain  int                        `json:"plain"`
+	Mixed  struct {
+		thing
+		B lenient.Text `json:"b"`
+	} `json:"embedded"`
 }
 
 type thing struct {
@@ -40,7 +47,7 @@ func TestRead(t *testing.T) {
 	} {
 		var e everything
 		got := "error"
-		if json.Unmarshal([]byte(tt.body), &e) == nil {
+		if lenient.Unmarshal([]byte(tt.body), &e) == nil {
 			at := "zero"
 			if !e.At.IsZero() {
 				at = e.At.Format("2006-01-02 15:04:05")
@@ -50,6 +57,46 @@ func TestRead(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.body, got, tt.want)
 		}
+	}
+}
+
+// FuzzUnmarshal reads whatever comes, and reads it as encoding/json does.
+func FuzzUnmarshal(f *testing.F) {
+	for _, body := range []string{
+		`{"text":" a ","at":"2026-11-15T09:00:00-03:00","many":["a",7],"things":{"a":"b"},"loose":{"a":7},"list":[{"a":1}, {"a":2}],"plain":7}`,
+		` { "text" : "a\"]}\\" , "other" : [ { "x" : "}" } , 1.5e3 , null ] , "text" : 12 } `,
+		`{"TEXT":"a","\u0074ext":"b","loose":{"a":[1,{"a":"b"}],"A":"c"},"things":[{"a":1},{},null]}`,
+		`{"list":{}}`, `{"list":null,"loose":null,"many":null,"at":null,"text":null,"plain":null}`, `{"list":[7]}`, `{"plain":"7"}`,
+		`[]`, `null`, `7`, `""`, `{`, ``, `{"text":"\ud800"}`, `{"list":[],"many":[]}`, `{"embedded":{"a":1,"b":2}}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var got, want everything
+		gotErr, wantErr := lenient.Unmarshal(body, &got), json.Unmarshal(body, &want)
+		if (gotErr == nil) != (wantErr == nil) {
+			t.Fatalf("%q: %v, want %v", body, gotErr, wantErr)
+		}
+		if gotErr == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, want %+v", body, got, want)
+		}
+	})
+}
+
+// BenchmarkUnmarshal reads a charge.
+func BenchmarkUnmarshal(b *testing.B) {
+	body := []byte(`{"text":"7978c0c97ea847e78e8849634473c1f1","at":"2026-11-15T09:00:00-03:00","revisao":0,"other":{"id":1,"location":"pix.example.com/qr/v2/9d36b84f","tipoCob":"cob"},
+"things":[{"a":"E12345678202611150900abcdefghijk"}],"loose":{"a":"37.00"},"solicitacaoPagador":"Serviço realizado.","list":[{"a":"00020101021226760014br.gov.bcb.pix2554pix.example.com"}]}`)
+	for name, unmarshal := range map[string]func([]byte, any) error{"ours": lenient.Unmarshal, "encoding": json.Unmarshal} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var e everything
+				if err := unmarshal(body, &e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
