@@ -126,7 +126,10 @@ func Do[T any](
 	defer held.unlock(ctx)
 
 	// After the locks, never before: what was not there then may be by now.
-	d, err := answer(ctx, e, req, held, look)
+	d := decision[T]{outcome: Created}
+	if !held.unclaimed {
+		d, err = answer(ctx, e, req, held, look)
+	}
 	if err == nil && d.outcome == Existing {
 		err = e.bind(ctx, req)
 	}
@@ -171,18 +174,6 @@ func (e *Engine) IsUnderWay(ctx context.Context, account id.Account, kind, exter
 func answer[T any](
 	ctx context.Context, e *Engine, req Request, held locks, look func(context.Context) (Found[T], error),
 ) (decision[T], error) {
-	if req.Key == "" && req.ExternalID == "" {
-		return decision[T]{outcome: Created}, nil
-	}
-	if req.Any != "" && !held.externalIDBusy {
-		found, err := e.db.Any(ctx, req.Any, int64(req.Account), req.Key, req.ExternalID, req.Route)
-		switch {
-		case err != nil:
-			return decision[T]{}, err
-		case !found:
-			return decision[T]{outcome: Created}, nil
-		}
-	}
 	found, err := look(ctx)
 	if err != nil {
 		return decision[T]{}, err
@@ -244,6 +235,7 @@ func decide[T any](req Request, found Found[T], forgotten time.Time) (decision[T
 type locks struct {
 	held           []*sqldb.Lock
 	externalIDBusy bool // another request has the external_id: only the key can still answer this one
+	unclaimed      bool // nothing had the key or the external_id once they were locked
 }
 
 func (l locks) unlock(ctx context.Context) {
@@ -262,12 +254,12 @@ func (e *Engine) lock(ctx context.Context, req Request) (locks, error) {
 		names = append(names, externalIDName(req.Account, req.Kind, req.ExternalID))
 	}
 	if len(names) == 0 {
-		return locks{}, nil
+		return locks{unclaimed: true}, nil
 	}
-	both, err := e.db.TryLock(ctx, names...)
+	both, claimed, err := e.lockBoth(ctx, req, names)
 	switch {
 	case err == nil:
-		return locks{held: []*sqldb.Lock{both}}, nil
+		return locks{held: []*sqldb.Lock{both}, unclaimed: !claimed}, nil
 	case !errors.Is(err, sqldb.ErrLocked):
 		return locks{}, fmt.Errorf("idempotency: lock: %w", err)
 	case req.ExternalID == "":
@@ -276,6 +268,15 @@ func (e *Engine) lock(ctx context.Context, req Request) (locks, error) {
 		return locks{}, externalIDBusy(req)
 	}
 	return e.lockInTurn(ctx, names[0], names[1])
+}
+
+// lockBoth takes all that the request wants, and reports whether something may have it.
+func (e *Engine) lockBoth(ctx context.Context, req Request, names []int64) (both *sqldb.Lock, claimed bool, err error) {
+	if req.Any == "" {
+		both, err = e.db.TryLock(ctx, names...)
+		return both, true, err
+	}
+	return e.db.TryLockAsking(ctx, names, req.Any, int64(req.Account), req.Key, req.ExternalID, req.Route)
 }
 
 // lockInTurn takes the key and then the external_id: only so it is known which of them is busy.

@@ -70,7 +70,7 @@ func (c *convoy) travel(ctx context.Context, leader *traveler, board func() []*t
 	defer conn.Release()
 	group := board()
 	slices.SortStableFunc(group, func(a, b *traveler) int { return cmp.Compare(a.rank, b.rank) })
-	list := c.joins.join(group, func(sql string) ([]uint32, error) { return describe(ctx, conn, sql) })
+	list := c.joins.join(group, func(sql string) ([]uint32, error) { return describe(ctx, conn.Conn(), sql) })
 	all := &pgSession{conn: conn, begin: leader.begin, list: list}
 	err = all.finish(ctx)
 	isItsOwn := len(group) == 1 && !isLockTimeout(err) && !errors.Is(err, errJoined)

@@ -41,6 +41,29 @@ type Lock struct {
 // A lock is no proof against two holders: one whose process lost its connection keeps it here while another process can
 // take it. So what it guards also needs a unique index; the lock only saves work and gives a clear answer.
 func (db *DB) TryLock(ctx context.Context, keys ...int64) (*Lock, error) {
+	return db.tryLock(ctx, nil, keys)
+}
+
+// TryLockAsking is TryLock and then a query, which reports whether it returns a row. On PostgreSQL that is one round trip,
+// shared with all who ask at the same time, so it must be quick.
+func (db *DB) TryLockAsking(ctx context.Context, keys []int64, sql string, args ...any) (l *Lock, found bool, err error) {
+	if ctx.Value(inWrite{}) != nil {
+		return nil, false, ErrNested
+	}
+	q := &question{sql: sql, args: args}
+	if l, err = db.tryLock(ctx, q, keys); err != nil {
+		return nil, false, err
+	}
+	if !q.answered {
+		if err := db.query(ctx, sql, args, func(Row) error { q.found = true; return nil }); err != nil {
+			l.Unlock(ctx)
+			return nil, false, err
+		}
+	}
+	return l, q.found, nil
+}
+
+func (db *DB) tryLock(ctx context.Context, q *question, keys []int64) (*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -48,7 +71,7 @@ func (db *DB) TryLock(ctx context.Context, keys ...int64) (*Lock, error) {
 	if !db.locks.claim(l) {
 		return nil, ErrLocked
 	}
-	if err := db.d.lock(ctx, l.keys); err != nil {
+	if err := db.d.lock(ctx, l.keys, q); err != nil {
 		db.locks.forget(l)
 		return nil, err
 	}
@@ -112,21 +135,25 @@ type lockSession struct {
 	mu      sync.Mutex
 	busy    bool // a caller is in a round trip
 	waiting []*lockCall
+	pace    pace
 	closed  bool
 
-	conn *pgx.Conn // used by the caller that is busy; nil before the first lock and after a loss
+	// Used by the caller that is busy.
+	conn  *pgx.Conn // nil before the first lock and after a loss
+	texts questionTexts
 }
 
 type lockCall struct {
 	keys []int64
 	free bool
-	lead bool // on return from done: run the next round trip
+	asks *question // once it has the keys; nil for nothing
+	lead bool      // on return from done: run the next round trip
 	err  error
 	done chan struct{}
 }
 
-func (s *lockSession) take(ctx context.Context, keys []int64) error {
-	return s.call(ctx, &lockCall{keys: keys, done: make(chan struct{}, 1)})
+func (s *lockSession) take(ctx context.Context, keys []int64, q *question) error {
+	return s.call(ctx, &lockCall{keys: keys, asks: q, done: make(chan struct{}, 1)})
 }
 
 func (s *lockSession) free(ctx context.Context, keys []int64) error {
@@ -152,6 +179,12 @@ func (s *lockSession) call(ctx context.Context, me *lockCall) error {
 		s.mu.Lock()
 	}
 	s.busy = true
+	if wait := s.pace.hold(time.Now(), len(s.waiting), false); wait > 0 {
+		s.mu.Unlock()
+		time.Sleep(wait)
+		s.mu.Lock()
+	}
+	s.pace.company = len(s.waiting) > 1
 	round := s.waiting[:min(len(s.waiting), lockRoundMax)]
 	s.waiting = s.waiting[len(round):]
 	s.mu.Unlock()
@@ -188,12 +221,12 @@ func (s *lockSession) call(ctx context.Context, me *lockCall) error {
 func (s *lockSession) roundTrip(ctx context.Context, round []*lockCall) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeMax)
 	defer cancel()
-	kept := s.conn != nil
-	err := s.attempt(ctx, round)
-	if err != nil && kept && ctx.Err() == nil {
-		// It may have been dead for long, such as after a restart of the database; that is no reason to fail.
+	err := s.attempt(ctx, round, true)
+	if err != nil && s.conn != nil && ctx.Err() == nil {
+		// It may have been dead for long, such as after a restart of the database; that is no reason to fail. Nor is a
+		// question.
 		s.disconnect(ctx)
-		err = s.attempt(ctx, round)
+		err = s.attempt(ctx, round, false)
 	}
 	if err != nil {
 		s.disconnect(ctx) // PostgreSQL frees all that it held
@@ -213,7 +246,7 @@ func (s *lockSession) disconnect(ctx context.Context) {
 	s.conn = nil
 }
 
-func (s *lockSession) attempt(ctx context.Context, round []*lockCall) error {
+func (s *lockSession) attempt(ctx context.Context, round []*lockCall, asking bool) error {
 	if s.conn == nil {
 		conn, err := pgx.ConnectConfig(ctx, s.config)
 		if err != nil {
@@ -222,15 +255,23 @@ func (s *lockSession) attempt(ctx context.Context, round []*lockCall) error {
 		s.conn = conn
 	}
 	var take, free []int64
+	var questions []*question
 	for _, c := range round {
 		c.err = nil
 		if c.free {
 			free = append(free, c.keys...)
-		} else {
-			take = append(take, c.keys...)
+			continue
+		}
+		take = append(take, c.keys...)
+		if c.asks != nil {
+			c.asks.answered, c.asks.found = false, false
+			questions = append(questions, c.asks)
 		}
 	}
-	got, err := s.ask(ctx, free, take)
+	if !asking {
+		questions = nil
+	}
+	got, err := s.ask(ctx, free, take, questions)
 	if err != nil {
 		return err
 	}
@@ -252,28 +293,51 @@ func (s *lockSession) attempt(ctx context.Context, round []*lockCall) error {
 		}
 	}
 	if len(partial) > 0 {
-		_, err = s.ask(ctx, partial, nil)
+		_, err = s.ask(ctx, partial, nil, nil)
 	}
 	return err
 }
 
-// ask frees and then takes keys in one round trip, and returns which it got. Callers of this process never ask for a key
-// that another of them holds, so that the session's locks, which count, are held once.
-func (s *lockSession) ask(ctx context.Context, free, take []int64) (map[int64]bool, error) {
+// ask frees and then takes keys and then asks questions, in one round trip, and returns which keys it got. Callers of this
+// process never ask for a key that another of them holds, so that the session's locks, which count, are held once.
+func (s *lockSession) ask(ctx context.Context, free, take []int64, questions []*question) (map[int64]bool, error) {
 	var batch pgx.Batch
 	if len(free) > 0 {
 		batch.Queue(`SELECT pg_advisory_unlock(k) FROM unnest($1::bigint[]) k`, free)
 	}
+	if len(take) > 0 {
+		batch.Queue(`SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k`, take)
+	}
+	groups := s.texts.queue(ctx, s.conn, &batch, questions)
+	results := s.conn.SendBatch(ctx, &batch)
+	defer results.Close()
+	if len(free) > 0 {
+		if _, err := results.Exec(); err != nil {
+			return nil, err
+		}
+	}
 	got := make(map[int64]bool, len(take))
 	if len(take) > 0 {
-		batch.Queue(`SELECT k, pg_try_advisory_lock(k) FROM unnest($1::bigint[]) k`, take).Query(func(rows pgx.Rows) error {
-			var k int64
-			var ok bool
-			_, err := pgx.ForEachRow(rows, []any{&k, &ok}, func() error { got[k] = ok; return nil })
-			return err
-		})
+		rows, err := results.Query()
+		if err != nil {
+			return nil, err
+		}
+		var k int64
+		var ok bool
+		if _, err := pgx.ForEachRow(rows, []any{&k, &ok}, func() error { got[k] = ok; return nil }); err != nil {
+			return nil, err
+		}
 	}
-	return got, s.conn.SendBatch(ctx, &batch).Close()
+	// What the session holds does not depend on the questions; those that fail are asked again, each by itself.
+	for _, group := range groups {
+		if tell(results, group) != nil {
+			break
+		}
+	}
+	if err := results.Close(); s.conn.IsClosed() {
+		return nil, err
+	}
+	return got, nil
 }
 
 func (s *lockSession) close() {

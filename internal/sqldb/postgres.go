@@ -31,7 +31,6 @@ type pgDriver struct {
 	pool   *pgxpool.Pool
 	locks  *lockSession
 	convoy *convoy
-	looks  *looks
 }
 
 func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
@@ -66,12 +65,15 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 		return nil, fmt.Errorf("sqldb: PostgreSQL does not answer: %w", pgError(err))
 	}
 	leaders := config.Copy()
-	leaders.MaxConns, leaders.MinConns = convoyLeadsMax+lookLeadsMax+apartMax, 0
-	// Rows that one statement changes are found by their keys, in the order of its list, also while a table is new and
-	// PostgreSQL thinks that to read it as a whole is cheaper.
+	leaders.MaxConns, leaders.MinConns = convoyLeadsMax+apartMax, 0
+	// Rows that one statement changes or finds are found by their keys, in the order of its list, also while a table is new
+	// and PostgreSQL thinks that to read it as a whole is cheaper.
 	for _, way := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_memoize", "enable_material"} {
 		leaders.ConnConfig.RuntimeParams[way] = "off"
 	}
+	locking := leaders.ConnConfig.Copy()
+	// A question that follows a lock sees what was there when the lock was taken.
+	locking.RuntimeParams["default_transaction_isolation"] = "read committed"
 	if params := leaders.ConnConfig.RuntimeParams; params["lock_timeout"] == "" { // unless the operator says otherwise
 		params["lock_timeout"] = convoyLockMax
 	}
@@ -82,9 +84,8 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 	}
 	return &pgDriver{
 		pool:   pool,
-		locks:  &lockSession{config: config.ConnConfig.Copy(), timeMax: connectTimeMax},
+		locks:  &lockSession{config: locking, timeMax: connectTimeMax},
 		convoy: newConvoy(leading),
-		looks:  newLooks(leading),
 	}, nil
 }
 
@@ -108,14 +109,16 @@ func (d *pgDriver) down() error { return nil }
 
 // apart has the connections that are kept free for it.
 func (d *pgDriver) apart() driver {
-	return &pgDriver{pool: d.convoy.pool, locks: d.locks, convoy: d.convoy, looks: d.looks}
+	return &pgDriver{pool: d.convoy.pool, locks: d.locks, convoy: d.convoy}
 }
 
 func (d *pgDriver) detach(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
 }
 
-func (d *pgDriver) lock(ctx context.Context, keys []int64) error { return d.locks.take(ctx, keys) }
+func (d *pgDriver) lock(ctx context.Context, keys []int64, q *question) error {
+	return d.locks.take(ctx, keys, q)
+}
 
 func (d *pgDriver) unlock(ctx context.Context, keys []int64) error { return d.locks.free(ctx, keys) }
 

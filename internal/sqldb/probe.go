@@ -84,14 +84,7 @@ func (d *probed) query(ctx context.Context, sql string, args []any, each func(Ro
 	return d.driver.query(ctx, sql, args, each)
 }
 
-func (d *probed) any(ctx context.Context, sql string, args []any) (bool, error) {
-	if err := d.probe.Begin(false); err != nil {
-		return false, err
-	}
-	return d.driver.any(ctx, sql, args)
-}
-
-func (d *probed) lock(_ context.Context, keys []int64) error { return d.probe.Lock(keys) }
+func (d *probed) lock(_ context.Context, keys []int64, _ *question) error { return d.probe.Lock(keys) }
 
 func (d *probed) unlock(_ context.Context, keys []int64) error {
 	d.probe.Unlock(keys)

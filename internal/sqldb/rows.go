@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Most of what a statement costs PostgreSQL is the statement and not the row: to set it up, to read the checks of its
@@ -263,8 +263,8 @@ func valuesOf(size int, types []string, first func(int) string) string {
 func listed(placeholder string) string { return "v.p" + placeholder[1:] }
 
 // describe returns the types of a text's arguments, as the server sees them.
-func describe(ctx context.Context, conn *pgxpool.Conn, sql string) ([]uint32, error) {
-	found, err := conn.Conn().PgConn().Prepare(ctx, "", sql, nil)
+func describe(ctx context.Context, conn *pgx.Conn, sql string) ([]uint32, error) {
+	found, err := conn.PgConn().Prepare(ctx, "", sql, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -79,12 +79,11 @@ type driver interface {
 	read(ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error
 	// query runs one SELECT outside any transaction.
 	query(ctx context.Context, sql string, args []any, each func(Row) error) error
-	// any reports whether a SELECT outside any transaction returns a row.
-	any(ctx context.Context, sql string, args []any) (bool, error)
 	// detach returns the context that a write runs on: it cannot be cancelled from outside.
 	detach(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc)
-	// lock and unlock take and free keys against other processes.
-	lock(ctx context.Context, keys []int64) error
+	// lock and unlock take and free keys against other processes. With the keys comes the answer to a question, unless that
+	// is nil or has to be asked by itself.
+	lock(ctx context.Context, keys []int64, q *question) error
 	unlock(ctx context.Context, keys []int64) error
 	// down returns why nothing can be written any more, or nil.
 	down() error
@@ -272,16 +271,6 @@ func (db *DB) query(ctx context.Context, sql string, args []any, each func(Row) 
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	return db.d.query(ctx, sql, args, each)
-}
-
-// Any reports whether a query returns a row. Those that are asked at the same time share a round trip, so they must be quick.
-func (db *DB) Any(ctx context.Context, sql string, args ...any) (bool, error) {
-	if ctx.Value(inWrite{}) != nil {
-		return false, ErrNested
-	}
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	return db.d.any(ctx, sql, args)
 }
 
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {

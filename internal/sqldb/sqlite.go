@@ -65,8 +65,9 @@ func (d *liteDriver) detach(ctx context.Context, _ time.Time) (context.Context, 
 	return context.WithoutCancel(ctx), func() {}
 }
 
-func (d *liteDriver) lock(context.Context, []int64) error   { return nil } // one process serves the file
-func (d *liteDriver) unlock(context.Context, []int64) error { return nil }
+// One process serves the file.
+func (d *liteDriver) lock(context.Context, []int64, *question) error { return nil }
+func (d *liteDriver) unlock(context.Context, []int64) error          { return nil }
 
 func (d *liteDriver) write(start, ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
 	return d.writer.write(start, ctx, tx, f)
@@ -96,10 +97,6 @@ func (d *liteDriver) query(ctx context.Context, text string, args []any, each fu
 	}
 	defer d.readers.put(c, true)
 	return c.query(ctx, text, args, each)
-}
-
-func (d *liteDriver) any(ctx context.Context, text string, args []any) (found bool, err error) {
-	return anyRow(ctx, d, text, args)
 }
 
 // readers are connections that cannot write. There are as many as were ever needed at once, up to connectionsMax.
