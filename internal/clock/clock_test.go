@@ -146,3 +146,30 @@ func TestSteppedClockNeverWaits(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestWithin ends with the sooner one, and makes nothing where that is the one there is.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		outer, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for limit, isNew := range map[time.Duration]bool{time.Second: true, time.Minute: false, time.Hour: false} {
+			ctx, end := Within(outer, limit)
+			if (ctx != outer) != isNew {
+				t.Errorf("within %v: a new context is %v", limit, ctx != outer)
+			}
+			if at, ok := ctx.Deadline(); !ok || time.Until(at) != min(limit, time.Minute) {
+				t.Errorf("within %v: ends in %v", limit, time.Until(at))
+			}
+			end()
+		}
+		if outer.Err() != nil {
+			t.Error("the outer one was ended")
+		}
+		if ctx, end := Within(t.Context(), time.Second); ctx == t.Context() {
+			t.Error("no limit where there was none")
+		} else {
+			end()
+		}
+	})
+}

@@ -98,7 +98,7 @@ type newValue struct {
 // At an acquirer that follows the standard to the letter, a second charge with another amount under a txid that is still
 // payable alters the first one.
 func (c *Client) CreateCharge(ctx context.Context, n acquirer.NewCharge) (acquirer.Charge, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.try)
+	ctx, cancel := clock.Within(ctx, c.limits.try)
 	defer cancel()
 	if !pix.IsChargeTxID(n.TxID) || n.Amount <= 0 || n.ExpiresIn < time.Second {
 		return acquirer.Charge{}, c.Refuse(operationCreate, "the charge breaks a rule of the standard", nil)
@@ -129,7 +129,7 @@ func (c *Client) CreateCharge(ctx context.Context, n acquirer.NewCharge) (acquir
 
 // put asks for the charge and checks what came of it.
 func (c *Client) put(ctx context.Context, n acquirer.NewCharge) (acquirer.Charge, *acquirer.Error) {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.create)
+	ctx, cancel := clock.Within(ctx, c.limits.create)
 	defer cancel()
 	body := newCob{
 		Calendar: newCalendar{int64(n.ExpiresIn / time.Second)}, Payer: debtor(n), Value: newValue{n.Amount.String()},
@@ -212,7 +212,7 @@ func (c *Client) GetCharge(ctx context.Context, txID string) (acquirer.Charge, e
 
 // RemoveCharge makes a charge unpayable. See [acquirer.Acquirer].
 func (c *Client) RemoveCharge(ctx context.Context, txID string) error {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.try)
+	ctx, cancel := clock.Within(ctx, c.limits.try)
 	defer cancel()
 	if !pix.IsTxID(txID) {
 		return c.Refuse(operationRemove, "no txid", acquirer.ErrNotFound)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/acquirer/lenient"
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/wire"
 )
 
@@ -66,7 +67,7 @@ func (c *Client) Do(ctx context.Context, call Call) error {
 }
 
 func (c *Client) do(ctx context.Context, call Call) *acquirer.Error {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.try)
+	ctx, cancel := clock.Within(ctx, c.limits.try)
 	defer cancel()
 	r, err := call.request(cmp.Or(call.BaseURL, c.config.BaseURL))
 	if err != nil {
