@@ -19,22 +19,27 @@ func appendPNG(png []byte, side int, modules []byte) []byte {
 	header[8] = 1 // bit a pixel; the zeros behind it: grey, deflate, filter by line, not interlaced
 
 	png = append(png, "\x89PNG\r\n\x1a\n"...)
-	png = appendChunk(png, "IHDR", func(b []byte) []byte { return append(b, header[:]...) })
-	png = appendChunk(png, "IDAT", func(b []byte) []byte { return appendPixels(b, side, modules) })
-	return appendChunk(png, "IEND", func(b []byte) []byte { return b })
+	png, at := beginChunk(png, "IHDR")
+	png = endChunk(append(png, header[:]...), at)
+	png, at = beginChunk(png, "IDAT")
+	png = endChunk(appendPixels(png, side, modules), at)
+	png, at = beginChunk(png, "IEND")
+	return endChunk(png, at)
 }
 
 // pngRest is the room for everything but the modules.
 const pngRest = 512
 
-// appendChunk appends a chunk of the PNG with the content that write appends.
-func appendChunk(png []byte, name string, write func([]byte) []byte) []byte {
-	const lengthLen = 4
-	nameAt := len(png) + lengthLen
-	png = append(png, 0, 0, 0, 0)
-	png = write(append(png, name...))
-	binary.BigEndian.PutUint32(png[nameAt-lengthLen:], uint32(len(png)-nameAt-len(name)))
-	return binary.BigEndian.AppendUint32(png, crc32.ChecksumIEEE(png[nameAt:]))
+// beginChunk begins a chunk of the PNG, whose content follows, and returns where it is.
+func beginChunk(png []byte, name string) (longer []byte, at int) {
+	return append(append(png, 0, 0, 0, 0), name...), len(png) // the length is not known yet
+}
+
+// endChunk ends the chunk that begins there.
+func endChunk(png []byte, at int) []byte {
+	const lengthLen, nameLen = 4, 4
+	binary.BigEndian.PutUint32(png[at:], uint32(len(png)-at-lengthLen-nameLen))
+	return binary.BigEndian.AppendUint32(png, crc32.ChecksumIEEE(png[at+lengthLen:]))
 }
 
 // The symbols of the stream. A Huffman code goes out from its first bit, so it is written here from right to left.

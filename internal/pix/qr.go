@@ -35,9 +35,8 @@ func QRImage(text string) (string, error) {
 	var modules [qrModuleBytesMax]byte
 	var png [qrImageBytesMax]byte
 	image := appendPNG(png[:0], sheet.side, sheet.draw(modules[:0], text))
-	url := make([]byte, 0, len(dataURLHead)+base64.StdEncoding.EncodedLen(len(image)))
-	url = append(url, dataURLHead...)
-	return string(base64.StdEncoding.AppendEncode(url, image)), nil
+	var url [len(dataURLHead) + (qrImageBytesMax+2)/3*4]byte
+	return string(base64.StdEncoding.AppendEncode(append(url[:0], dataURLHead...), image)), nil
 }
 
 // qrVersion returns the smallest version with room for the text.
