@@ -128,7 +128,7 @@ func NewServer(core *Core, bank *Bank, serve config.Serve, log *slog.Logger) (*S
 		{name: "uses of keys", every: 10 * time.Second, step: s.keys.Step},
 		{name: "fold", every: 50 * time.Millisecond, step: core.Ledger.Step},
 		{name: "idempotency", every: time.Minute, step: once.Step},
-		{name: "locks", every: 5 * time.Second, step: func(ctx context.Context) (bool, error) { core.DB.ReleaseStale(ctx); return false, nil }},
+		{name: "database", every: 2 * time.Second, step: func(ctx context.Context) (bool, error) { return false, core.DB.Tend(ctx) }},
 		{name: "hints", every: 20 * time.Millisecond, step: charges.FollowHints},
 		{name: "expiry", every: 500 * time.Millisecond, step: charges.Expire},
 		{name: "release", every: 500 * time.Millisecond, step: charges.Release},

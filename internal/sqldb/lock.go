@@ -88,8 +88,14 @@ func (l *Lock) Unlock(ctx context.Context) {
 	})
 }
 
-// ReleaseStale frees locks whose holders kept them for longer than [LockTimeMax].
-func (db *DB) ReleaseStale(ctx context.Context) {
+// Tend does what a database needs now and then: it frees locks whose holders kept them for longer than [LockTimeMax], and
+// on PostgreSQL sees to new tables.
+func (db *DB) Tend(ctx context.Context) error {
+	db.releaseStale(ctx)
+	return db.d.tend(ctx)
+}
+
+func (db *DB) releaseStale(ctx context.Context) {
 	db.locks.mu.Lock()
 	var stale []*Lock
 	for _, l := range db.locks.held {

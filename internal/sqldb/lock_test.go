@@ -116,7 +116,14 @@ AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 	}
 }
 
-func TestReleaseStale(t *testing.T) {
+func tend(t *testing.T, db *sqldb.DB) {
+	t.Helper()
+	if err := db.Tend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTendFreesStaleLocks(t *testing.T) {
 	t.Parallel()
 	sqltest.EachURL(t, func(t *testing.T, url string) {
 		db := sqltest.Open(t, url)
@@ -125,10 +132,10 @@ func TestReleaseStale(t *testing.T) {
 		old := lock(t, db, 1, 2)
 		now = now.Add(sqldb.LockTimeMax)
 		young := lock(t, db, 3)
-		db.ReleaseStale(t.Context())
+		tend(t, db)
 		isLocked(t, db, 1)
 		now = now.Add(time.Microsecond)
-		db.ReleaseStale(t.Context())
+		tend(t, db)
 		isLocked(t, db, 3)
 		other := db
 		if db.IsPostgres() {

@@ -91,6 +91,8 @@ func (d *probed) unlock(_ context.Context, keys []int64) error {
 	return nil
 }
 
+func (d *probed) tend(context.Context) error { return nil } // nothing that a simulation could see
+
 func (d *probed) down() error {
 	return d.probe.Begin(false)
 }

@@ -85,6 +85,8 @@ type driver interface {
 	// is nil or has to be asked by itself.
 	lock(ctx context.Context, keys []int64, q *question) error
 	unlock(ctx context.Context, keys []int64) error
+	// tend does what the database needs now and then.
+	tend(ctx context.Context) error
 	// down returns why nothing can be written any more, or nil.
 	down() error
 	// apart returns the same with connections that others do not use up.

@@ -69,6 +69,8 @@ func (d *liteDriver) detach(ctx context.Context, _ time.Time) (context.Context, 
 func (d *liteDriver) lock(context.Context, []int64, *question) error { return nil }
 func (d *liteDriver) unlock(context.Context, []int64) error          { return nil }
 
+func (d *liteDriver) tend(context.Context) error { return nil }
+
 func (d *liteDriver) write(start, ctx context.Context, tx *Tx, f func(context.Context, *Tx) error) error {
 	return d.writer.write(start, ctx, tx, f)
 }
