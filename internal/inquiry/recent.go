@@ -1,13 +1,18 @@
 package inquiry
 
-import "sync"
+import (
+	"cmp"
+	"sync"
+)
 
-const recentMax = 2_000 // things, twice; each is about a kilobyte
+const recentMax = 2_000 // things, twice, unless a Recent says otherwise; each is about a kilobyte
 
 // Recent are things as this node made them, by the names that acquirers know them by, so that the usual news of them costs
 // no read. What is done by them must be guarded by how they are: another may have moved one meanwhile. It forgets the
 // oldest. The zero Recent is empty.
 type Recent[T any] struct {
+	Max int // things, twice; 0 means 2000
+
 	mu         sync.Mutex
 	young, old map[string]T
 }
@@ -16,7 +21,7 @@ type Recent[T any] struct {
 func (r *Recent[T]) Add(name string, one T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.young == nil || len(r.young) >= recentMax {
+	if r.young == nil || len(r.young) >= cmp.Or(r.Max, recentMax) {
 		r.young, r.old = map[string]T{}, r.young
 	}
 	r.young[name] = one

@@ -50,6 +50,11 @@ type Service struct {
 	together *inquiry.Together    // many questions at once
 }
 
+// recentMax is how many payouts are remembered that were sent from here, twice. Few of them are at a time, because each is
+// forgotten when it is told of, within seconds; but with less room than are sent in those seconds, each would be read and
+// asked for.
+const recentMax = 10_000
+
 // limits are real times of a creation, from its beginning; tests shorten them.
 type limits struct {
 	hold time.Duration // until which its money must be held: later, there would be no time to send it
@@ -61,6 +66,7 @@ func New(s Services) *Service {
 	return &Service{
 		Services: s, limits: limits{hold: acquirer.CreationTimeMax - acquirer.TryTimeMax, send: acquirer.CreationTimeMax},
 		hints: inquiry.NewHints[hint](s.Clock, s.Log), together: &inquiry.Together{Clock: s.Clock, Log: s.Log},
+		recent: inquiry.Recent[sent]{Max: recentMax},
 	}
 }
 
