@@ -37,6 +37,7 @@ type payout struct {
 	recordSize int32 // of its record
 	status     payoutStatus
 	executions uint8 // how often the money left
+	hasText    bool  // its record has something for the recipient
 }
 
 // payoutRecord is a payout that was taken.
@@ -93,7 +94,7 @@ func newPayoutBook() payoutBook {
 func (k *book) addPayout(where extent, r *payoutRecord) error {
 	p := payout{
 		id: toTxID(r.ID), endToEndID: toEndToEndID(r.EndToEndID), key: r.Key, amount: money.BRL(r.Centavos), created: r.At,
-		recordAt: where.at, recordSize: where.size,
+		recordAt: where.at, recordSize: where.size, hasText: r.Text != "",
 	}
 	_, found := k.byID[p.id]
 	if found || p.id.String() != r.ID || p.endToEndID.String() != r.EndToEndID {
