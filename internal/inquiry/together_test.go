@@ -163,21 +163,22 @@ type word string
 func (word) From() string   { return "alpha" }
 func (w word) What() string { return string(w) }
 
-// TestRecent shows that a thing is taken once, and that the oldest are forgotten.
+// TestRecent shows that a thing is taken once, and that the oldest are forgotten, as many as there is no room for.
 func TestRecent(t *testing.T) {
 	t.Parallel()
-	var r Recent[int]
-	for i := range 2*recentMax + 1 {
-		r.Add(strconv.Itoa(i), i)
-	}
-	if _, ok := r.Get("0"); ok {
-		t.Error("the oldest is still there")
-	}
-	for _, name := range []string{strconv.Itoa(recentMax), strconv.Itoa(2 * recentMax)} {
-		seen, there := r.Get(name)
-		taken, ok := r.Take(name)
-		if _, again := r.Take(name); !there || !ok || again || seen != taken || strconv.Itoa(taken) != name {
-			t.Errorf("%s: %d %v, %d %v, again %v", name, seen, there, taken, ok, again)
+	for room, r := range map[int]*Recent[int]{recentMax: {}, 3: {Max: 3}, 3 * recentMax: {Max: 3 * recentMax}} {
+		for i := range 2*room + 1 {
+			r.Add(strconv.Itoa(i), i)
+		}
+		if _, ok := r.Get("0"); ok {
+			t.Errorf("room for %d: the oldest is still there", room)
+		}
+		for _, name := range []string{strconv.Itoa(room), strconv.Itoa(2 * room)} {
+			seen, there := r.Get(name)
+			taken, ok := r.Take(name)
+			if _, again := r.Take(name); !there || !ok || again || seen != taken || strconv.Itoa(taken) != name {
+				t.Errorf("room for %d: %s: %d %v, %d %v, again %v", room, name, seen, there, taken, ok, again)
+			}
 		}
 	}
 }
