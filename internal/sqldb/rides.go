@@ -3,6 +3,7 @@ package sqldb
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -68,6 +69,7 @@ func (r *rides[T]) lead(ctx context.Context, own T, drive func(ctx context.Conte
 		}
 	}()
 	drive(ctx, own, func() []T {
+		runtime.Gosched() // whoever is about to wait as well comes along
 		r.hold()
 		others = r.gather()
 		all := make([]T, 1, 1+len(others))
