@@ -45,7 +45,7 @@ func TestRidesWaitForCompany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 100
-		r := &rides[int]{leadsMax: 2, seats: rowsMax}
+		r := &rides[int]{leadsMax: 2, seats: callers}
 		var trips atomic.Int64
 		drive := func(took time.Duration) func(context.Context, int, func() []int) {
 			return func(_ context.Context, _ int, board func() []int) {

@@ -16,9 +16,10 @@ import (
 
 // Most of what a statement costs PostgreSQL is the statement and not the row: to set it up, to read the checks of its
 // table, to bind it and to answer. So those of a convoy that have one text go as one: rows of a table by one INSERT, and
-// changes of several rows by one UPDATE that reads from a list of VALUES which row becomes what.
+// changes of several rows by one UPDATE, which read from one list an argument what each row is or becomes. So one text is
+// good for any number of rows.
 
-const rowsMax = 32 // by one statement
+const joinedMax = 256 // rows by one statement
 
 // errJoined says that a statement for several rows has not changed as many. Whose fault it was shows when each goes alone.
 var errJoined = errors.New("sqldb: a statement for several rows has changed fewer")
@@ -34,8 +35,8 @@ type shape struct {
 	table string          // that it changes; "" when that cannot be told
 	words map[string]bool // all that are in it, by which it could mean another table
 	keys  []int           // of an UPDATE: which of its arguments say which row, from 0
-	args  int             // how many arguments it has, if there are texts
-	texts []string        // for 2, 4, 8... rows; nil where there is none
+	args  int             // how many arguments it has, if there is such a text
+	text  string          // for several rows, which come as one list an argument; "" where there is none
 }
 
 // slot is a place in the list of a convoy.
@@ -67,7 +68,7 @@ func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, er
 				first = max(first, before+1)
 			}
 			for _, other := range slices.Backward(byText[one.sql]) {
-				if other < first || s.texts == nil {
+				if other < first || s.text == "" {
 					break
 				}
 				at = other
@@ -116,22 +117,36 @@ func (s *shape) rowOf(args []any) string {
 	return string(b)
 }
 
-// write appends the statements of a slot: as few as there are texts for.
+// write appends the statements of a slot: as few as there can be.
 func (s *slot) write(list []statement) []statement {
-	rest := s.members
-	for i, size := len(s.texts)-1, rowsMax; i >= 0; i, size = i-1, size/2 {
-		for ; len(rest) >= size; rest = rest[size:] {
-			one := statement{sql: s.texts[i], args: make([]any, 0, size*len(rest[0].args))}
-			for _, m := range rest[:size] {
-				one.args = append(one.args, m.args...)
-			}
-			if s.keys != nil {
-				one.otherwise, one.rows = errJoined, int64(size)
-			}
-			list = append(list, one)
-		}
+	if s.text == "" {
+		return append(list, s.members...)
 	}
-	return append(list, rest...)
+	for some := range slices.Chunk(s.members, joinedMax) {
+		if len(some) == 1 {
+			list = append(list, some[0])
+			continue
+		}
+		one := statement{sql: s.text, args: columnsOf(len(some), s.args, func(i int) []any { return some[i].args })}
+		if s.keys != nil {
+			one.otherwise, one.rows = errJoined, int64(len(some))
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// columnsOf returns the arguments of several rows as one list an argument.
+func columnsOf(rows, args int, row func(i int) []any) []any {
+	columns := make([]any, args)
+	for k := range columns {
+		column := make(pgtype.FlatArray[any], rows)
+		for i := range column {
+			column[i] = row(i)[k]
+		}
+		columns[k] = column
+	}
+	return columns
 }
 
 func (j *joiner) shapeOf(one statement, describe func(sql string) ([]uint32, error)) *shape {
@@ -148,7 +163,7 @@ func (j *joiner) shapeOf(one statement, describe func(sql string) ([]uint32, err
 		}
 	}
 	// A row that must be changed is none that is inserted, and arguments that are too many would be those of the next row.
-	if s.texts != nil && (one.otherwise != nil && s.keys == nil || len(one.args) != s.args) {
+	if s.text != "" && (one.otherwise != nil && s.keys == nil || len(one.args) != s.args) {
 		return &shape{table: s.table, words: s.words}
 	}
 	return s
@@ -157,7 +172,7 @@ func (j *joiner) shapeOf(one statement, describe func(sql string) ([]uint32, err
 var (
 	changed     = regexp.MustCompile(`^(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)`)
 	word        = regexp.MustCompile(`\w+`)
-	plainInsert = regexp.MustCompile(`(?s)^INSERT INTO [^()]+\([^()]+\)\s+VALUES\s+(\([^()]+\))$`)
+	plainInsert = regexp.MustCompile(`(?s)^(INSERT INTO [^()]+\([^()]+\)\s+)VALUES\s+\(([^()]+)\)$`)
 	// One row by the whole key of its table, which the rules of SQL at the root see to, and nothing but what it is told.
 	plainUpdate = regexp.MustCompile(`(?s)^(UPDATE \w+ SET .+)\s(WHERE (account_id = \$\d+ AND ` +
 		`(?:id = \$\d+|event_id = \$\d+ AND endpoint_id = \$\d+|currency = \$\d+ AND book = \$\d+))\b.*)$`)
@@ -176,87 +191,47 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 	for _, w := range word.FindAllString(text, -1) {
 		s.words[w] = true
 	}
-	if s.texts, s.args = severalRows(text); s.texts != nil {
-		return s, nil
-	}
+	values := plainInsert.FindStringSubmatch(text)
 	parts := plainUpdate.FindStringSubmatch(text)
-	if parts == nil || more.MatchString(text) {
+	if values == nil && (parts == nil || more.MatchString(text)) {
 		return s, nil
 	}
 	types, err := describe(text)
 	if err != nil {
 		return s, err
 	}
-	s.texts, s.args = severalUpdates(parts[1], parts[2], types), len(types)
+	lists, columns := listsOf(types)
+	if lists == "" {
+		return s, nil
+	}
+	from := " FROM " + lists + " v (" + columns + ")"
+	s.args = len(types)
+	if values != nil {
+		s.text = values[1] + "SELECT " + placeholder.ReplaceAllStringFunc(values[2], listed) + from
+		return s, nil
+	}
+	s.text = placeholder.ReplaceAllStringFunc(parts[1], listed) + from + " " + placeholder.ReplaceAllStringFunc(parts[2], listed)
 	for _, p := range placeholder.FindAllString(parts[3], -1) {
 		s.keys = append(s.keys, number(p)-1)
 	}
 	return s, nil
 }
 
-// severalRows returns the texts that insert 2, 4, 8... rows, or nil unless text inserts one row of values and does nothing
-// else, and how many arguments a row has.
-func severalRows(text string) (texts []string, args int) {
-	values := plainInsert.FindStringSubmatchIndex(text)
-	if values == nil {
-		return nil, 0
-	}
-	row, numbers := text[values[2]:values[3]], map[string]bool{}
-	for _, p := range placeholder.FindAllString(row, -1) {
-		numbers[p] = true
-	}
-	for size := 2; size <= rowsMax; size *= 2 {
-		rows := make([]string, size)
-		for i := range rows {
-			rows[i] = placeholder.ReplaceAllStringFunc(row, func(p string) string {
-				return "$" + strconv.Itoa(number(p)+i*len(numbers))
-			})
-		}
-		texts = append(texts, text[:values[2]]+strings.Join(rows, ", "))
-	}
-	return texts, len(numbers)
-}
-
-// severalUpdates returns the texts that change 2, 4, 8... rows.
-func severalUpdates(set, where string, types []uint32) (texts []string) {
-	names, columns := typesOf(types)
-	if names == nil {
-		return nil
-	}
-	set, where = placeholder.ReplaceAllStringFunc(set, listed), placeholder.ReplaceAllStringFunc(where, listed)
-	for size := 2; size <= rowsMax; size *= 2 {
-		texts = append(texts, set+" FROM (VALUES "+valuesOf(size, names, nil)+") v ("+strings.Join(columns, ", ")+") "+where)
-	}
-	return texts
-}
-
-// typesOf returns the names of types, and of the columns of a list that has them; nil when one is unknown.
-func typesOf(types []uint32) (names, columns []string) {
+// listsOf returns what makes a table of one list an argument, and the names of its columns; "" when a type is unknown.
+func listsOf(types []uint32) (lists, columns string) {
+	var arrays, names []string
 	for i, oid := range types {
 		t, ok := typeMap.TypeForOID(oid)
 		if !ok {
-			return nil, nil
+			return "", ""
 		}
-		names, columns = append(names, t.Name), append(columns, "p"+strconv.Itoa(i+1))
+		n := strconv.Itoa(i + 1)
+		arrays, names = append(arrays, "$"+n+"::"+t.Name+"[]"), append(names, "p"+n)
 	}
-	return names, columns
-}
-
-// valuesOf returns a list of rows, which has to say of which types they are. Each begins with what first returns for its
-// number, unless that is nil.
-func valuesOf(size int, types []string, first func(int) string) string {
-	rows := make([]string, size)
-	for i := range rows {
-		var one []string
-		if first != nil {
-			one = append(one, first(i))
-		}
-		for k, name := range types {
-			one = append(one, "$"+strconv.Itoa(i*len(types)+k+1)+"::"+name)
-		}
-		rows[i] = "(" + strings.Join(one, ", ") + ")"
+	if arrays == nil {
+		return "", ""
 	}
-	return strings.Join(rows, ", ")
+	return "unnest(" + strings.Join(arrays, ", ") + ")", strings.Join(names, ", ")
 }
 
 // listed returns the column of the list that has what a placeholder stands for.
