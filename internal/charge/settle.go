@@ -76,8 +76,9 @@ func ask(ctx context.Context, at acquirer.Acquirer, txid, endToEndID string) (se
 }
 
 // follow applies what an acquirer, asked over our own connection, says about a charge: payments first, oldest first, with what
-// was given back of them, then removal. It is the only way money comes in: notifications, reads, sweeps and lists all end
-// here. The verdict is about the payment that somebody spoke of.
+// was given back of them, then removal. It is the way money comes in: notifications, reads, sweeps and lists all end here, but for
+// what [Service.payShown] pays, where there is nothing to follow but one whole payment. The verdict is about the payment that
+// somebody spoke of.
 func (s *Service) follow(ctx context.Context, c *Charge, seen *acquirer.Charge, spokenOf string) (Verdict, error) {
 	verdict := Unknown
 	slices.SortFunc(seen.Payments, func(a, b acquirer.Payment) int {
