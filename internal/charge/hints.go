@@ -3,6 +3,7 @@ package charge
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,7 +62,8 @@ func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 			}
 			return err
 		}
-		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown(h) != nil }}, err
+		settle := func(ctx context.Context, known []hint) map[hint]bool { return s.payShown(ctx, known, shown) }
+		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown(h) != nil }, Settle: settle}, err
 	})
 }
 
@@ -112,6 +114,57 @@ func (s *Service) lookTogether(ctx context.Context, some []hint) (shown map[stri
 	return shown, err
 }
 
+// payMax is how many charges are paid in one transaction.
+const payMax = 50
+
+// due is a charge with the payment that a list shows of it.
+type due struct {
+	hint    hint
+	charge  Charge
+	payment *acquirer.Payment
+}
+
+// payShown pays the charges that hints speak of and this node has just made, each by the payment that a list shows of it,
+// those of an account together. It returns which it paid. Whatever is not as it nearly always is, is left for [Service.judge].
+func (s *Service) payShown(ctx context.Context, some []hint, shown func(hint) *acquirer.Payment) (done map[hint]bool) {
+	byAccount := map[id.Account][]due{}
+	var accounts []id.Account
+	for _, h := range some {
+		p := shown(h)
+		c, ok := s.madeHere(h) // once: a second hint of the same charge is left
+		if !ok || c.Status != Pending || !c.isPaidBy(p, s.keys.of(h.acquirer, h.txid)) {
+			continue
+		}
+		if byAccount[c.Account] == nil {
+			accounts = append(accounts, c.Account)
+		}
+		byAccount[c.Account] = append(byAccount[c.Account], due{h, c, p})
+	}
+	var groups [][]due
+	for _, a := range accounts {
+		list := byAccount[a]
+		// Sorted, so that two nodes never wait for each other in opposite order.
+		slices.SortFunc(list, func(a, b due) int { return a.charge.ID.Compare(b.charge.ID) })
+		groups = slices.AppendSeq(groups, slices.Chunk(list, payMax))
+	}
+	var mu sync.Mutex
+	done = make(map[hint]bool, len(some))
+	_ = inquiry.EachKnown(groups, func(group *[]due) error { // one that fails is left
+		if err := s.payAll(ctx, *group); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, d := range *group {
+			done[d.hint] = true
+			s.settled.Add(settledName(d.hint.acquirer, d.payment))
+			s.Heard(d.hint.acquirer, Settled)
+		}
+		return nil
+	})
+	return done
+}
+
 // judge asks the acquirer about what it is said to have, unless that is shown already.
 func (s *Service) judge(ctx context.Context, h hint, shown *acquirer.Payment) (Verdict, error) {
 	c, key, err := s.heardOf(ctx, h)
@@ -153,13 +206,21 @@ func (c *Charge) isPaidBy(p *acquirer.Payment, key string) bool {
 // It also returns the key that it pays to, "" when that has to be asked for.
 func (s *Service) heardOf(ctx context.Context, h hint) (c Charge, key string, err error) {
 	key = s.keys.of(h.acquirer, h.txid)
-	if x, owner, err := id.ParseToken(h.txid); err == nil {
-		if c, ok := s.recent.Take(id.Token(x, owner)); ok && c.Acquirer == h.acquirer {
-			return c, key, nil
-		}
+	if c, ok := s.madeHere(h); ok {
+		return c, key, nil
 	}
 	c, err = s.byTxID(ctx, h.txid)
 	return c, key, err
+}
+
+// madeHere returns the charge that a hint names as this node has just made it, once.
+func (s *Service) madeHere(h hint) (Charge, bool) {
+	x, owner, err := id.ParseToken(h.txid)
+	if err != nil {
+		return Charge{}, false
+	}
+	c, ok := s.recent.Take(id.Token(x, owner))
+	return c, ok && c.Acquirer == h.acquirer
 }
 
 // keys are the Pix keys that our charges pay to, by acquirer, as the acquirers said when charges were made here. The zero keys

@@ -96,3 +96,41 @@ func TestLostAnswers(t *testing.T) {
 	}
 	n.audit()
 }
+
+// TestLostAnswersTogether does the same to charges that are paid together.
+func TestLostAnswersTogether(t *testing.T) {
+	t.Parallel()
+	proxy := sqltest.NewProxy(t, sqltest.Postgres(t))
+	w := newWorld(t)
+	n := w.node(sqltest.Open(t, proxy.URL))
+	const (
+		together    = 8 // as many as are worth a list
+		messagesMax = 4 // of that one transaction
+		triesMax    = 5
+	)
+	for cut := range messagesMax {
+		for _, after := range []bool{false, true} {
+			a := n.account("cash_in_fee=0.10")
+			at := w.clock.Now()
+			for range together {
+				c := n.create(a, 1000)
+				n.Hint(c.Acquirer, n.pay(c.TxID, 1000), c.TxID, at)
+				at = w.clock.Now()
+			}
+			if after {
+				proxy.CutAfterSkipping(cut)
+			} else {
+				proxy.CutBeforeSkipping(cut)
+			}
+			for range triesMax { // what failed waits for a while
+				_, _ = n.FollowHints(t.Context())
+				w.clock.Raise(w.clock.Offset() + 5*time.Second)
+			}
+			proxy.Pass()
+			if b := n.balance(a.ID); b.Available != together*990 || len(n.events(a.ID)) != 2*together {
+				t.Errorf("cut %d, after %v: %+v, %d events", cut, after, b, len(n.events(a.ID)))
+			}
+		}
+	}
+	n.audit()
+}

@@ -421,6 +421,61 @@ func TestHintsTogether(t *testing.T) {
 	})
 }
 
+// TestPaidTogether shows that charges of an account whose payments one list shows are paid by one transaction, each with its
+// event, its fee and its transfers, and that one of them that has moved meanwhile keeps none of the others.
+func TestPaidTogether(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		w := newWorld(t)
+		n, other := w.node(db), w.node(db)
+		calm, odd := n.account("cash_in_fee=0.10"), n.account("cash_in_fee=0.10")
+		const each = 12
+		var charges []charge.Charge
+		for range each {
+			charges = append(charges, n.create(calm, 1000), n.create(odd, 1000))
+		}
+		deltas := func() int64 {
+			t.Helper()
+			count, err := sqldb.One(t.Context(), db, sqldb.Scalar[int64], `SELECT COUNT(*) FROM delta`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return count
+		}
+		moved := charges[1]
+		at := w.clock.Now() // the list begins before all of them
+		for _, c := range charges {
+			e2e := w.pay(c.TxID, 1000)
+			if c.ID == moved.ID {
+				other.hear(c, e2e)
+			}
+			n.Hint("alpha", e2e, c.TxID, at)
+			n.Hint("alpha", e2e, c.TxID, w.clock.Now()) // told twice, with another moment
+		}
+		n.step(n.FollowHints)
+		if got := deltas(); got != 1+each {
+			t.Errorf("%d credits wait, want one of the account without surprises and %d of the other", got, each)
+		}
+		for _, a := range []id.Account{calm.ID, odd.ID} {
+			paid := 0
+			for _, e := range n.events(a) {
+				if strings.HasPrefix(e, "charge.paid") {
+					paid++
+				}
+			}
+			if got := n.balance(a).Available; paid != each || got != each*990 || len(n.transfers(a)) != 2*each {
+				t.Errorf("%d events, %d available, %d transfers", paid, got, len(n.transfers(a)))
+			}
+		}
+		for _, c := range charges {
+			if got := n.stored(c); got.Status != charge.Paid || got.Fee != 10 || got.EndToEndID == "" {
+				t.Errorf("%s with a fee of %s", got.Status, got.Fee)
+			}
+		}
+		n.audit()
+	})
+}
+
 // behind is an acquirer whose short lists do not show yet what was given back.
 type behind struct{ acquirer.Acquirer }
 

@@ -76,8 +76,9 @@ func ask(ctx context.Context, at acquirer.Acquirer, txid, endToEndID string) (se
 }
 
 // follow applies what an acquirer, asked over our own connection, says about a charge: payments first, oldest first, with what
-// was given back of them, then removal. It is the only way money comes in: notifications, reads, sweeps and lists all end
-// here. The verdict is about the payment that somebody spoke of.
+// was given back of them, then removal. It is the way money comes in: notifications, reads, sweeps and lists all end here, but for
+// what [Service.payShown] pays, where there is nothing to follow but one whole payment. The verdict is about the payment that
+// somebody spoke of.
 func (s *Service) follow(ctx context.Context, c *Charge, seen *acquirer.Charge, spokenOf string) (Verdict, error) {
 	verdict := Unknown
 	slices.SortFunc(seen.Payments, func(a, b acquirer.Payment) int {
@@ -158,26 +159,61 @@ func (s *Service) pay(ctx context.Context, c *Charge, p *acquirer.Payment) error
 	if err != nil {
 		return err
 	}
-	now := s.Clock.Now().Truncate(time.Microsecond)
-	paid := *c
-	paid.EndToEndID, paid.PaidAt = p.EndToEndID, p.PaidAt.Truncate(time.Microsecond)
-	if p.PaidAt.IsZero() { // not every acquirer tells
-		paid.PaidAt = now
-	}
-	paid.Fee = money.BRL(settings.CashInFee.Of(c.Amount.Amount()).Units)
-	target := ledger.Available
-	if settings.ReleaseDelay > 0 {
-		paid.ReleaseAt, target = now.Add(settings.ReleaseDelay), ledger.Pending
-	}
+	paid, target := s.paidBy(c, p, &settings)
 	err = s.apply(ctx, &paid, pay, func(ctx context.Context, tx *ledger.Tx, r rule) error {
-		tx.Guard(ctx, errMoved, updatePaid, string(r.to), paid.EndToEndID, paid.PaidAt.UnixMicro(), int64(paid.Fee), stored(paid.ReleaseAt),
-			int64(c.Account), c.ID, string(r.from))
+		paid.writePaid(ctx, tx, r)
 		return tx.Post(ctx, paid.transfers(target, p.Amount-c.Amount)...)
 	})
 	if err == nil {
 		*c = paid
 	}
 	return err
+}
+
+// payAll settles charges of one account, each with its payment, in one transaction. When one of them is not as it was read,
+// none is settled.
+func (s *Service) payAll(ctx context.Context, list []due) error {
+	settings, err := s.settings(ctx, list[0].charge.Account)
+	if err != nil {
+		return err
+	}
+	paid := make([]*Charge, len(list))
+	target := ledger.Available
+	for i := range list {
+		var one Charge
+		one, target = s.paidBy(&list[i].charge, list[i].payment, &settings)
+		paid[i] = &one
+	}
+	return s.applyAll(ctx, paid, pay, func(ctx context.Context, tx *ledger.Tx, r rule) error {
+		var posts []*ledger.Transfer
+		for _, c := range paid {
+			c.writePaid(ctx, tx, r)
+			posts = append(posts, c.transfers(target, 0)...)
+		}
+		return tx.Post(ctx, posts...)
+	})
+}
+
+// paidBy returns a charge as its payment makes it, and the book that takes the money.
+func (s *Service) paidBy(c *Charge, p *acquirer.Payment, settings *account.Settings) (paid Charge, target ledger.Book) {
+	now := s.Clock.Now().Truncate(time.Microsecond)
+	paid = *c
+	paid.EndToEndID, paid.PaidAt = p.EndToEndID, p.PaidAt.Truncate(time.Microsecond)
+	if p.PaidAt.IsZero() { // not every acquirer tells
+		paid.PaidAt = now
+	}
+	paid.Fee = money.BRL(settings.CashInFee.Of(c.Amount.Amount()).Units)
+	if settings.ReleaseDelay > 0 {
+		paid.ReleaseAt = now.Add(settings.ReleaseDelay)
+		return paid, ledger.Pending
+	}
+	return paid, ledger.Available
+}
+
+// writePaid writes what a payment makes of a charge, which must still be as it was.
+func (c *Charge) writePaid(ctx context.Context, tx *ledger.Tx, r rule) {
+	tx.Guard(ctx, errMoved, updatePaid, string(r.to), c.EndToEndID, c.PaidAt.UnixMicro(), int64(c.Fee), stored(c.ReleaseAt),
+		int64(c.Account), c.ID, string(r.from))
 }
 
 // transfers are what the ledger posts for a charge that was paid into target, with more than was asked for.
@@ -260,35 +296,49 @@ func (s *Service) move(ctx context.Context, c *Charge, on trigger) error {
 	return err
 }
 
-// apply is the only door between states: it looks the rule up, lets write make the guarded update and the posting, and
-// writes the rule's event, all in one transaction. Then c has moved. The update is what a second run after a lost COMMIT
-// meets the first by.
+// apply is [Service.applyAll] for one charge.
 func (s *Service) apply(ctx context.Context, c *Charge, on trigger, write func(context.Context, *ledger.Tx, rule) error) error {
-	r, err := c.Status.next(on)
+	return s.applyAll(ctx, []*Charge{c}, on, write)
+}
+
+// applyAll is the only door between states, for charges of one account that are in the same one: it looks the rule up, lets
+// write make the guarded updates and the posting, and writes the rule's events, all in one transaction. Then all of them have
+// moved. The updates are what a second run after a lost COMMIT meets the first by.
+func (s *Service) applyAll(ctx context.Context, list []*Charge, on trigger, write func(context.Context, *ledger.Tx, rule) error) error {
+	r, err := list[0].Status.next(on)
 	if err != nil {
 		return err
 	}
-	moved := *c
-	moved.Status = r.to
 	err = s.Ledger.Write(ctx, func(ctx context.Context, tx *ledger.Tx) error {
-		if r.emits != "" {
-			data, err := s.Render(&moved)
-			if err != nil {
-				return err
-			}
-			err = s.Events.Write(ctx, tx.Tx, event.Event{
-				Account: c.Account, ID: s.IDs.New(), Type: r.emits, Ref: c.ID, Data: data, Postback: c.PostbackURL,
-			})
-			if err != nil {
+		for _, c := range list {
+			if err := s.emit(ctx, tx, c, r); err != nil {
 				return err
 			}
 		}
 		return write(ctx, tx, r)
 	})
 	if err == nil {
-		c.Status = r.to
+		for _, c := range list {
+			c.Status = r.to
+		}
 	}
 	return err
+}
+
+// emit writes the event of a rule, if it has one: the charge as it will be.
+func (s *Service) emit(ctx context.Context, tx *ledger.Tx, c *Charge, r rule) error {
+	if r.emits == "" {
+		return nil
+	}
+	moved := *c
+	moved.Status = r.to
+	data, err := s.Render(&moved)
+	if err != nil {
+		return err
+	}
+	return s.Events.Write(ctx, tx.Tx, event.Event{
+		Account: c.Account, ID: s.IDs.New(), Type: r.emits, Ref: c.ID, Data: data, Postback: c.PostbackURL,
+	})
 }
 
 // errMoved says that the charge was no longer in the state it was read in.

@@ -112,6 +112,10 @@ func (l *Hints[H]) Follow(ctx context.Context, follow func(context.Context, H) e
 type Answers[H Hint] struct {
 	Follow  func(context.Context, H) error // follows a hint
 	IsKnown func(H) bool                   // whether that takes no question any more
+
+	// Settle follows several at once of those that take no question any more, and returns which. The others are followed one by
+	// one. nil is for who cannot.
+	Settle func(context.Context, []H) (done map[H]bool)
 }
 
 // FollowTogether is Follow for who can ask about many hints of an acquirer at once. ask does that; it fails when the acquirer
@@ -156,9 +160,28 @@ func (s *following[H]) run(ctx context.Context, some []notice[H], ask func(conte
 			unknown = append(unknown, n)
 		}
 	}
+	known = answers.settle(ctx, known)
 	// What is known waits for nobody any more: were it put back because its list was slow, the next list would be as slow.
-	err = each(known, writersMax, func(n *notice[H]) error { return s.try(ctx, n, answers.Follow) })
+	err = EachKnown(known, func(n *notice[H]) error { return s.try(ctx, n, answers.Follow) })
 	return cmp.Or(err, Each(unknown, func(n *notice[H]) error { return s.follow(ctx, n, answers.Follow) }))
+}
+
+// settle follows what it can of what is known, and returns the rest. Whatever keeps it from one shows again when that is
+// followed by itself.
+func (a *Answers[H]) settle(ctx context.Context, known []notice[H]) []notice[H] {
+	if a.Settle == nil || len(known) == 0 {
+		return known
+	}
+	hints := make([]H, len(known))
+	for i := range known {
+		hints[i] = known[i].hint
+	}
+	var done map[H]bool
+	_ = guarded(func() error {
+		done = a.Settle(ctx, hints)
+		return nil
+	})
+	return slices.DeleteFunc(known, func(n notice[H]) bool { return done[n.hint] })
 }
 
 // note notes how an acquirer failed, if it did.

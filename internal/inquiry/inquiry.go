@@ -26,6 +26,9 @@ const workersMax = 16
 // process because of what an acquirer answered.
 func Each[T any](items []T, f func(*T) error) error { return each(items, workersMax, f) }
 
+// EachKnown is Each for what takes no question: many more at once, because writes share what they cost.
+func EachKnown[T any](items []T, f func(*T) error) error { return each(items, writersMax, f) }
+
 func each[T any](items []T, workers int, f func(*T) error) error {
 	var mu sync.Mutex
 	var failed error

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -102,6 +103,44 @@ func TestFollowTogether(t *testing.T) {
 		return Answers[word]{Follow: follow, IsKnown: func(word) bool { return false }}, &acquirer.Error{Class: acquirer.Timeout}
 	}); err != nil || followed["late"] != 0 || len(hints.waiting) != 1 {
 		t.Errorf("of a silent acquirer: followed %d times, %d wait; %v", followed["late"], len(hints.waiting), err)
+	}
+}
+
+// TestSettledTogether shows that what is followed with others is not followed again, and that the rest is: what was left, what
+// takes a question, and everything when following together fails.
+func TestSettledTogether(t *testing.T) {
+	t.Parallel()
+	isKnown := func(h word) bool { return h != "unknown" }
+	for name, settle := range map[string]func(context.Context, []word) map[word]bool{
+		"unknown left rest": func(_ context.Context, some []word) map[word]bool {
+			if len(some) != 3 || slices.Contains(some, "unknown") {
+				t.Errorf("%v were to be followed together", some)
+			}
+			return map[word]bool{"one": true}
+		},
+		"unknown one left rest": func(context.Context, []word) map[word]bool { panic("of all of them") },
+	} {
+		hints := NewHints[word](clock.New(nil), slog.New(slog.DiscardHandler))
+		for _, h := range []word{"one", "left", "rest", "unknown"} {
+			hints.Add(h)
+		}
+		var mu sync.Mutex
+		var followed []string
+		follow := func(_ context.Context, h word) error {
+			mu.Lock()
+			defer mu.Unlock()
+			followed = append(followed, string(h))
+			return nil
+		}
+		_, err := hints.FollowTogether(t.Context(), func(context.Context, []word) (Answers[word], error) {
+			return Answers[word]{Follow: follow, IsKnown: isKnown, Settle: settle}, nil
+		})
+		slices.Sort(followed)
+		want := strings.Fields(name)
+		slices.Sort(want)
+		if err != nil || !slices.Equal(followed, want) || len(hints.waiting) != 0 {
+			t.Errorf("followed %v, want %v; %d wait; %v", followed, want, len(hints.waiting), err)
+		}
 	}
 }
 

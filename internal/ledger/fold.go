@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/crowd"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -21,6 +22,7 @@ const (
 	foldSlice      = 1000             // deltas folded in one transaction
 	orphansEvery   = time.Minute      // real time between looks for what dead nodes left
 	orphansMax     = 1000             // balances found in one look
+	foldersMax     = 16               // balances folded at once: they share what that costs
 	placesMax      = 100_000          // balances this node remembers; what it forgets is found as orphans
 )
 
@@ -162,13 +164,16 @@ func (l *Ledger) Step(ctx context.Context) (did bool, err error) {
 		return false, err
 	}
 	ready := l.folder.ready()
+	var mu sync.Mutex
 	var failed error
-	for _, w := range ready { // one that cannot be folded keeps nobody else from it
-		if err := l.foldPlace(ctx, w); err != nil {
+	crowd.Each(len(ready), foldersMax, func(i int) { // one that cannot be folded keeps nobody else from it
+		if err := l.foldPlace(ctx, ready[i]); err != nil {
+			l.folder.found(ready[i].at)
+			mu.Lock()
+			defer mu.Unlock()
 			failed = errors.Join(failed, err)
-			l.folder.found(w.at)
 		}
-	}
+	})
 	return len(ready) > 0 && failed == nil, failed
 }
 

@@ -228,6 +228,7 @@ func documented(t *testing.T, texts []string) map[string][]string {
 	for line := range strings.SplitSeq(strings.Join(texts, "\n"), "\n") {
 		if begin := tableBegin.FindStringSubmatch(line); begin != nil {
 			name = begin[1]
+			delete(tables, name) // one that is made again is what it was made last
 			continue
 		}
 		if strings.HasPrefix(line, ")") {

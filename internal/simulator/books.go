@@ -80,6 +80,7 @@ type book struct {
 	charges  slab[charge]
 	byTxID   map[txID]uint32
 	payments slab[payment]
+	recent   [recentMax]*paymentRecord // of the last payments, by the rests of their places
 	byE2E    map[endToEndID]uint32
 	refunds  map[uint32][]refund // by the place of their payment
 	loose    map[uint32]string   // txids, perhaps empty, of payments that belong to no charge

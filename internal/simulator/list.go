@@ -71,7 +71,7 @@ func (a *acquirer) listPayments(r *http.Request) (httpkit.Answer, error) {
 			if q.document == "" {
 				return true, nil
 			}
-			made, err := a.books.readPayment(v.record())
+			made, err := a.books.readPayment(&v)
 			return err == nil && made.Document == q.document, err
 		})
 	}

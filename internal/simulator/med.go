@@ -68,7 +68,7 @@ func (a *acquirer) digits(text string) any {
 
 // infractionJSON tells an infraction.
 func (a *acquirer) infractionJSON(v infractionView) (*infractionJSON, error) {
-	made, err := a.books.readPayment(v.payment.record())
+	made, err := a.books.readPayment(&v.payment)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ import (
 
 // Bounds of notifications.
 const (
-	noticesMax      = 1 << 16 // that wait for a worker, and as many that wait for their time
-	noticeWorkers   = 8
+	noticesMax      = 1 << 16                // that wait in a queue, and as many that wait for their time
+	noticeBatch     = 50                     // told together, of those that wait
 	noticeTimeMax   = 5 * time.Second        // of one try, in real time
 	noticeLookEvery = 100 * time.Millisecond // for tries that are due
 	noticeReadMax   = 4 << 10                // bytes of an answer
@@ -58,7 +58,7 @@ func newNotices(c *clock.Clock, log *slog.Logger, transport http.RoundTripper) *
 	if transport == nil {
 		transport = &wire.Transport{
 			Dial: (&net.Dialer{Timeout: noticeTimeMax}).DialContext, HandshakeTimeMax: noticeTimeMax,
-			ConnsMax: noticeWorkers, IdleConnsMax: noticeWorkers, IdleTimeMax: idleTimeMax, HeaderBytesMax: noticeHeaderMax,
+			ConnsMax: len(acquirerNames), IdleConnsMax: len(acquirerNames), IdleTimeMax: idleTimeMax, HeaderBytesMax: noticeHeaderMax,
 		}
 	}
 	return &notices{
@@ -92,9 +92,12 @@ func (a *acquirer) push(n notice) {
 	}
 }
 
-func (n *notices) push(one notice) {
+func (n *notices) push(one notice) { n.put(one, n.ready) }
+
+// put puts a notice into a queue that has room.
+func (n *notices) put(one notice, queue chan<- notice) {
 	select {
-	case n.ready <- one:
+	case queue <- one:
 	default:
 		n.lose(one, errors.New("too many are waiting"))
 	}
@@ -104,25 +107,41 @@ func (n *notices) lose(one notice, why error) {
 	n.log.Warn("notification lost", slog.String("acquirer", one.acquirer.name), slog.String("error", why.Error()))
 }
 
-// run delivers until ctx ends.
+// run delivers until ctx ends. Each acquirer tells one thing after the other, and together what has come meanwhile, so that
+// neither waits for a receiver of the other's.
 func (n *notices) run(ctx context.Context) {
-	var workers sync.WaitGroup
-	for range noticeWorkers {
-		workers.Go(func() {
+	var working sync.WaitGroup
+	var queues [len(acquirerNames)]chan notice
+	for i := range queues {
+		queue := make(chan notice, noticesMax)
+		queues[i] = queue
+		working.Go(func() {
 			for {
 				select {
-				case one := <-n.ready:
-					n.deliver(ctx, one)
+				case one := <-queue:
+					for _, some := range gather(one, queue) {
+						n.deliver(ctx, some)
+					}
 				case <-ctx.Done():
 					return
 				}
 			}
 		})
 	}
+	working.Go(func() {
+		for {
+			select {
+			case one := <-n.ready:
+				n.put(one, queues[one.acquirer.number])
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 	for n.clock.Wait(ctx, noticeLookEvery) == nil {
 		n.wake()
 	}
-	workers.Wait()
+	working.Wait()
 	n.client.CloseIdleConnections()
 }
 
@@ -132,7 +151,7 @@ func (n *notices) step(ctx context.Context) bool {
 	for did := false; ; did = true {
 		select {
 		case one := <-n.ready:
-			n.deliver(ctx, one)
+			n.deliver(ctx, []notice{one})
 		default:
 			return did
 		}
@@ -157,12 +176,45 @@ func (n *notices) wake() {
 	}
 }
 
-// deliver tries once, and puts a notification that failed aside for a while.
-func (n *notices) deliver(ctx context.Context, one notice) {
-	err := n.try(ctx, one)
+// gather returns one with others that wait, as they can be told together. Nothing is told twice at once: what a fault doubles
+// comes twice, and a return after its payment.
+func gather(one notice, queue <-chan notice) (groups [][]notice) {
+	for count := 1; ; count++ {
+		at := slices.IndexFunc(groups, func(some []notice) bool { return !slices.ContainsFunc(some, one.isSame) })
+		if at < 0 {
+			groups = append(groups, []notice{one})
+		} else {
+			groups[at] = append(groups[at], one)
+		}
+		if count == noticeBatch {
+			return groups
+		}
+		select {
+		case one = <-queue:
+		default:
+			return groups
+		}
+	}
+}
+
+// isSame reports whether two notices of an acquirer tell of the same money.
+func (one *notice) isSame(other notice) bool {
+	return one.isPayout == other.isPayout && one.place == other.place
+}
+
+// deliver tries once, and puts notifications that failed aside for a while.
+func (n *notices) deliver(ctx context.Context, some []notice) {
+	err := n.try(ctx, some)
 	if err == nil {
 		return
 	}
+	for _, one := range some {
+		n.putAside(one, err)
+	}
+}
+
+// putAside keeps a notification that failed for its next try, if it has one.
+func (n *notices) putAside(one notice, err error) {
 	if one.tries == len(noticeWaits) {
 		n.lose(one, err)
 		return
@@ -199,20 +251,23 @@ func (one *notice) tell() (any, error) {
 	return a.paymentJSON(v)
 }
 
-// try sends a notification. Without a webhook there is nobody to tell.
-func (n *notices) try(ctx context.Context, one notice) error {
-	a := one.acquirer
+// try sends notifications of one acquirer. Without a webhook there is nobody to tell.
+func (n *notices) try(ctx context.Context, some []notice) error {
+	a := some[0].acquirer
 	a.books.mu.Lock()
 	target := a.books.book[a.number].webhook.url
 	a.books.mu.Unlock()
 	if target == "" {
 		return nil
 	}
-	told, err := one.tell()
-	if err != nil {
-		return err
+	told := make([]any, len(some))
+	for i := range some {
+		var err error
+		if told[i], err = some[i].tell(); err != nil {
+			return err
+		}
 	}
-	body, err := json.Marshal(noticeJSON[any]{[]any{told}})
+	body, err := json.Marshal(noticeJSON[any]{told})
 	if err != nil {
 		return fmt.Errorf("simulator: encode notification: %w", err)
 	}

@@ -84,6 +84,7 @@ func (k *book) addPayment(where extent, r *paymentRecord) error {
 		p.charge = chargePlace + 1
 	}
 	place := k.payments.add(p)
+	k.recent[place%recentMax] = r
 	k.byE2E[p.endToEndID] = place
 	k.balance += p.amount
 	if !found {
@@ -125,7 +126,11 @@ type paymentView struct {
 	place    uint32
 	txid     string // empty for none
 	refunds  []refund
+	made     *paymentRecord // if it was not long ago; nil when it has to be read
 }
+
+// recentMax is how many payments' records stay in memory: a payment is told once or twice soon after it was made.
+const recentMax = 4096
 
 // left returns what was not given back.
 func (v *paymentView) left() money.BRL {
@@ -147,6 +152,9 @@ func (b *books) viewPayment(acquirer int, place uint32) paymentView {
 		v.txid = k.charges.at(v.charge - 1).txID.String()
 	} else {
 		v.txid = k.loose[place]
+	}
+	if k.payments.count-place <= recentMax {
+		v.made = k.recent[place%recentMax]
 	}
 	return v
 }
@@ -225,14 +233,17 @@ func (b *books) findPayment(acquirer int, e2e string) (paymentView, error) {
 	return b.viewPayment(acquirer, place), nil
 }
 
-// readPayment reads a payment's record.
-func (b *books) readPayment(where extent) (*paymentRecord, error) {
-	r, err := b.journal.read(where)
+// readPayment returns a payment's record.
+func (b *books) readPayment(v *paymentView) (*paymentRecord, error) {
+	if v.made != nil {
+		return v.made, nil
+	}
+	r, err := b.journal.read(v.record())
 	switch {
 	case err != nil:
 		return nil, err
 	case r.Payment == nil:
-		return nil, fmt.Errorf("simulator: no payment at byte %d", where.at)
+		return nil, fmt.Errorf("simulator: no payment at byte %d", v.recordAt)
 	}
 	return r.Payment, nil
 }

@@ -62,7 +62,7 @@ const (
 
 // paymentJSON tells a Pix.
 func (a *acquirer) paymentJSON(v paymentView) (*paymentJSON, error) {
-	made, err := a.books.readPayment(v.record())
+	made, err := a.books.readPayment(&v)
 	if err != nil {
 		return nil, err
 	}

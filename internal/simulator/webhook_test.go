@@ -115,6 +115,42 @@ func TestNotification(t *testing.T) {
 	}
 }
 
+// TestNotificationsTogether shows that what waits is told in one notification, each thing once, and that all of it is told
+// again when nobody takes it.
+func TestNotificationsTogether(t *testing.T) {
+	t.Parallel()
+	w, v := newWorld(t), newReceiver(t)
+	alpha := w.acquirer("alpha")
+	alpha.register(v.url)
+	w.fault(`{"target":"alpha","operation":"charge.get","kind":"duplicate_callback","times":1}`)
+	for n := range noticeBatch + 2 {
+		alpha.create(n, "10.00")
+		w.pay(`{"txid":"` + txidOf(n) + `"}`)
+	}
+	tell := func() (sizes []int) {
+		for _, some := range gather(<-w.notices.ready, w.notices.ready) {
+			sizes = append(sizes, len(some))
+			w.notices.deliver(t.Context(), some)
+		}
+		return sizes
+	}
+	v.status.Store(http.StatusInternalServerError)
+	for i, want := range [][]int{{noticeBatch - 1, 1}, {3}} { // the first one comes twice
+		if diff := cmp.Diff(want, tell()); diff != "" {
+			t.Errorf("round %d (-want +got)\n%s", i, diff)
+		}
+	}
+	if posts, told := len(v.got), v.take(); posts != 3 || len(told) != noticeBatch+3 {
+		t.Errorf("%d notifications of %d payments", posts, len(told))
+	}
+	v.status.Store(http.StatusOK)
+	w.clock.Raise(w.clock.Offset() + noticeWaits[0])
+	w.step()
+	if told := v.take(); len(told) != noticeBatch+3 {
+		t.Errorf("%d payments are told again", len(told))
+	}
+}
+
 func TestNotificationIsRepeated(t *testing.T) {
 	t.Parallel()
 	w, v := newWorld(t), newReceiver(t)

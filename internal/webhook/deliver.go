@@ -24,7 +24,7 @@ const (
 	deadEvery    = time.Second      // real time between looks for dead owners
 	lostEvery    = 10 * time.Second // real time between looks for our own that are not in hand
 	lostPage     = 1000
-	writersMax   = 8   // accounts whose results are written at once
+	writersMax   = 64  // accounts whose results are written at once: they share what that costs
 	resultsBatch = 100 // results that are not waited with
 )
 

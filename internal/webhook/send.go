@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -38,22 +39,18 @@ func newDialer(s Settings) *net.Dialer {
 	return &net.Dialer{Timeout: s.Timeout, Control: s.Targets.control}
 }
 
-// newClient returns what sends: by no proxy, following nothing, and only to addresses that are permitted when the
+// newTransport returns what sends: by no proxy, following nothing, and only to addresses that are permitted when the
 // connection is made. It speaks HTTP/1.1, so that a receiver that hangs holds one delivery and not all of its host's.
-func newClient(s Settings) *http.Client {
-	redirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+func newTransport(s Settings) http.RoundTripper {
 	if s.Transport != nil {
-		return &http.Client{Transport: s.Transport, CheckRedirect: redirect}
+		return s.Transport
 	}
-	return &http.Client{
-		Transport: &wire.Transport{
-			Dial:             newDialer(s).DialContext,
-			HandshakeTimeMax: s.Timeout,
-			IdleConnsMax:     idleMax, // and no bound on those in use: endpoints of one host must not wait for each other
-			IdleTimeMax:      idleTimeMax,
-			HeaderBytesMax:   headerBytesMax,
-		},
-		CheckRedirect: redirect,
+	return &wire.Transport{
+		Dial:             newDialer(s).DialContext,
+		HandshakeTimeMax: s.Timeout,
+		IdleConnsMax:     idleMax, // and no bound on those in use: endpoints of one host must not wait for each other
+		IdleTimeMax:      idleTimeMax,
+		HeaderBytesMax:   headerBytesMax,
 	}
 }
 
@@ -184,9 +181,10 @@ func (s *Service) post(ctx context.Context, m *Message) (status int, response []
 	if err != nil {
 		return 0, nil, err
 	}
-	answer, err := s.client.Do(r)
+	// An http.Client adds what is not wanted here, redirects and cookies, and copies all headers for them.
+	answer, err := s.transport.RoundTrip(r)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, &url.Error{Op: "Post", URL: m.URL, Err: err}
 	}
 	defer answer.Body.Close()
 	response, _ = io.ReadAll(io.LimitReader(answer.Body, responseBytesMax))

@@ -60,7 +60,7 @@ type Service struct {
 	results   results
 	upkeep    upkeep
 	pruning   pruning
-	client    *http.Client
+	transport http.RoundTripper
 }
 
 // New returns the service. Events can be written once [Service.Refresh] has read the endpoints.
@@ -74,7 +74,7 @@ func New(s Services) *Service {
 	if s.Settings.Keep == 0 {
 		s.Settings.Keep = KeepDefault
 	}
-	return &Service{Services: s, lines: newLines(s.Clock), client: newClient(s.Settings), results: newResults()}
+	return &Service{Services: s, lines: newLines(s.Clock), transport: newTransport(s.Settings), results: newResults()}
 }
 
 // Refresh reads the endpoints that have changed. It is run at least twice a second, so that a change counts within two

@@ -1,0 +1,1 @@
+-- Charges and events in the order in which they come: PostgreSQL keeps them so already.
