@@ -48,7 +48,7 @@ type notices struct {
 	clock  *clock.Clock
 	log    *slog.Logger
 	client *http.Client
-	ready  chan notice
+	ready  chan *notice // pointers, because it has room for noticesMax from the start
 
 	mu    sync.Mutex
 	later []notice
@@ -62,7 +62,7 @@ func newNotices(c *clock.Clock, log *slog.Logger, transport http.RoundTripper) *
 		}
 	}
 	return &notices{
-		clock: c, log: log, ready: make(chan notice, noticesMax),
+		clock: c, log: log, ready: make(chan *notice, noticesMax),
 		client: &http.Client{
 			Timeout:       noticeTimeMax,
 			Transport:     transport,
@@ -94,7 +94,7 @@ func (a *acquirer) push(n notice) {
 
 func (n *notices) push(one notice) {
 	select {
-	case n.ready <- one:
+	case n.ready <- &one:
 	default:
 		n.lose(one, errors.New("too many are waiting"))
 	}
@@ -112,7 +112,7 @@ func (n *notices) run(ctx context.Context) {
 			for {
 				select {
 				case one := <-n.ready:
-					n.deliver(ctx, one)
+					n.deliver(ctx, *one)
 				case <-ctx.Done():
 					return
 				}
@@ -132,7 +132,7 @@ func (n *notices) step(ctx context.Context) bool {
 	for did := false; ; did = true {
 		select {
 		case one := <-n.ready:
-			n.deliver(ctx, one)
+			n.deliver(ctx, *one)
 		default:
 			return did
 		}
