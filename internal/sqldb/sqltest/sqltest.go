@@ -275,7 +275,7 @@ var errPrepared = errors.New("sqltest: prepared")
 func Wait(tb testing.TB, what string, happened func() bool) {
 	tb.Helper()
 	timeout := time.After(waitTimeMax)
-	tick := time.NewTicker(time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !happened() {
 		select {
