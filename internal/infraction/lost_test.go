@@ -2,7 +2,7 @@ package infraction_test
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,7 +21,7 @@ func TestLostAnswers(t *testing.T) {
 		perWorld    = 2  // that are cut in one world, because all that happened in one is read again and again
 	)
 	for from := 0; from < messagesMax; from += perWorld {
-		t.Run(fmt.Sprint(from), func(t *testing.T) {
+		t.Run(strconv.Itoa(from), func(t *testing.T) {
 			t.Parallel()
 			loseAnswers(t, from, from+perWorld)
 		})
