@@ -37,7 +37,7 @@ var coinAddresses = []struct{ currency, address string }{
 
 // coinClerk withdraws again and again. Each request is repeated until it is answered, as its caller must.
 func (r *torture) coinClerk(ctx context.Context, random *rand.Rand) error {
-	for !r.isClosing() {
+	for r.isWanted(ctx, random) {
 		n := r.numbers.Add(1)
 		a := r.accounts[n%int64(len(r.accounts))]
 		external := fmt.Sprint(coinPrefix, n)

@@ -39,7 +39,7 @@ type depositJSON struct {
 
 // depositClerk takes coins in again and again: once, twice, late, or never.
 func (r *torture) depositClerk(ctx context.Context, random *rand.Rand) error {
-	for !r.isClosing() {
+	for r.isWanted(ctx, random) {
 		external := fmt.Sprint(depositPrefix, r.numbers.Add(1))
 		body := fmt.Sprintf(`{"amount": %d, "pay_currency": %q, "external_id": %q}`,
 			20+random.IntN(100), []string{"usdtbsc", "usdttrc20", "ltc", "eth"}[random.IntN(4)], external)

@@ -40,6 +40,7 @@ const (
 
 const (
 	clerks       = 8                      // that send payouts
+	clerkPause   = 10 * time.Millisecond  // at most, between two payouts of a clerk
 	chaosPause   = 60 * time.Millisecond  // at most, between two faults
 	tortureServe = 500 * time.Millisecond // at most, between two kills
 	endTimeMax   = 3 * time.Minute        // for the last payout to end, in real time
@@ -212,9 +213,15 @@ func (r *torture) isClosing() bool {
 	}
 }
 
+// isWanted pauses as callers do, because a server that is only ever busy meets kills at the same few lines, and reports
+// whether a clerk shall begin another.
+func (r *torture) isWanted(ctx context.Context, random *rand.Rand) bool {
+	return testkit.Real.Wait(ctx, time.Duration(random.Int64N(int64(clerkPause)))) == nil && !r.isClosing()
+}
+
 // clerk sends one payout after the other. Each request is repeated until it is answered, as its caller must.
 func (r *torture) clerk(ctx context.Context, random *rand.Rand) error {
-	for !r.isClosing() {
+	for r.isWanted(ctx, random) {
 		n := r.numbers.Add(1)
 		a := r.accounts[n%int64(len(r.accounts))]
 		external := fmt.Sprintf("torture-%d", n)

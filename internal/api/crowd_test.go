@@ -59,11 +59,14 @@ func TestPayoutCrowd(t *testing.T) {
 		}
 		wantBalance(t, s, a.Key, "0.00")
 		testkit.Wait(t, "all to settle", func() bool {
+			if inTransit(t, s, a.ID) != 0 {
+				return false
+			}
 			settled := 0
 			for _, b := range w.Payouts(t) {
 				settled += b.Executions
 			}
-			return settled == enough && inTransit(t, s, a.ID) == 0
+			return settled == enough
 		})
 		wantBalance(t, s, a.Key, "0.00")
 		wantAudit(t, s)

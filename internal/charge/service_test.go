@@ -13,6 +13,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/clock/clocktest"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
@@ -123,6 +124,7 @@ func TestRacers(t *testing.T) {
 				for {
 					c, outcome, err := nodes[i%len(nodes)].Create(t.Context(), r)
 					if err != nil && (code(err) == "idempotency_key_in_progress" || code(err) == "external_id_in_progress") {
+						_ = clocktest.Real.Wait(t.Context(), time.Millisecond) // the one that is under way needs the processor
 						continue
 					}
 					if err != nil {

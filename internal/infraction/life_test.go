@@ -1,6 +1,7 @@
 package infraction_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,14 +29,17 @@ const (
 	fee  = "cash_in_fee=1.00"
 )
 
-// lives are what can happen to a charge of 10.00 and what is claimed of it. A step's number is the payment, or the
-// infraction, that it is about; hear reads the payment, poll the list of infractions.
-var lives = []struct {
+// life is what happens to a charge of 10.00 and what is claimed of it. A step's number is the payment, or the infraction,
+// that it is about; hear reads the payment, poll the list of infractions.
+type life struct {
 	name     string
 	settings []string
 	steps    string
 	end      end
-}{
+}
+
+// lives are what can happen.
+var lives = []life{
 	// Every transition.
 	{"opened", nil, "pay 10.00, hear 1, claim 1 10.00, poll", end{"open", charge.Paid, has(0, 0, 1000), "med_block 10.00 available>blocked"}},
 	{"defended", nil, "pay 10.00, hear 1, claim 1 10.00, poll, defend 1, hand, poll", end{"under_review", charge.Paid, has(0, 0, 1000), "med_block 10.00 available>blocked"}},
@@ -99,33 +103,47 @@ var lives = []struct {
 	{"two on pending money", []string{wait}, "pay 10.00, hear 1, claim 1 7.00, claim 1 7.00, poll, reject 1, poll, pending 7.00, reject 2, poll, day, release", end{"rejected rejected", charge.Paid, has(1000, 0, 0), "med_block 7.00 pending>blocked,med_block 3.00 pending>blocked,med_block 4.00 available>blocked,med_unblock 7.00 blocked>pending,med_unblock 3.00 blocked>pending,med_unblock 4.00 blocked>available,release_in 10.00 pending>available"}},
 }
 
+// livesPerWorld are lived beside each other, in one bank and one database. All in one would read each other's lists again
+// and again.
+const livesPerWorld = 8
+
 func TestLives(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, n *node) {
-		var owners []id.Account
-		for _, life := range lives {
-			t.Run(life.name, func(t *testing.T) {
-				n := n.in(t)
-				a := n.account(life.settings...)
-				owners = append(owners, a.ID)
-				c := n.create(a, 1000)
-				payments := n.live(c, life.steps)
-				n.check(c, life.end)
-				// Whatever is heard again changes nothing, and neither does a node that knows nothing yet.
-				for _, again := range []*node{n, n.world.node(n.db)} {
-					again.hear(c, payments...)
-					again.step(again.HandIn)
-					again.poll()
-					again.check(c, life.end)
+	for some := range slices.Chunk(lives, livesPerWorld) {
+		t.Run("from "+some[0].name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, n *node) {
+				var owners []id.Account
+				for _, life := range some {
+					t.Run(life.name, func(t *testing.T) {
+						owners = append(owners, n.in(t).wholeLife(life))
+					})
 				}
-				n.audit()
+				n.audit(owners...)
+				if concern, err := infraction.CountConcerns(t.Context(), n.db, n.clock.Now()); err != nil || concern != (infraction.Concern{}) {
+					t.Errorf("%+v: %v", concern, err)
+				}
 			})
-		}
-		n.audit(owners...)
-		if concern, err := infraction.CountConcerns(t.Context(), n.db, n.clock.Now()); err != nil || concern != (infraction.Concern{}) {
-			t.Errorf("%+v: %v", concern, err)
-		}
-	})
+		})
+	}
+}
+
+// wholeLife lives a life and returns the account whose it was.
+func (n *node) wholeLife(l life) id.Account {
+	n.t.Helper()
+	a := n.account(l.settings...)
+	c := n.create(a, 1000)
+	payments := n.live(c, l.steps)
+	n.check(c, l.end)
+	// Whatever is heard again changes nothing, and neither does a node that knows nothing yet.
+	for _, again := range []*node{n, n.world.node(n.db)} {
+		again.hear(c, payments...)
+		again.step(again.HandIn)
+		again.poll()
+		again.check(c, l.end)
+	}
+	n.audit()
+	return a.ID
 }
 
 // live takes steps and returns the payments that were made.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/acquirer"
+	"github.com/ponte-pay/ponte/internal/clock/clocktest"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/idempotency"
 	"github.com/ponte-pay/ponte/internal/ledger"
@@ -119,6 +120,7 @@ func TestRacers(t *testing.T) {
 				for {
 					p, outcome, err := nodes[i%2].Create(t.Context(), r)
 					if code := fault.As(err).Code; err != nil && (code == "idempotency_key_in_progress" || code == "external_id_in_progress") {
+						_ = clocktest.Real.Wait(t.Context(), time.Millisecond) // the one that is under way needs the processor
 						continue
 					}
 					if err != nil {

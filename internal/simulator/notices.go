@@ -48,10 +48,10 @@ type notices struct {
 	clock  *clock.Clock
 	log    *slog.Logger
 	client *http.Client
-	ready  chan notice
+	ready  chan *notice // pointers, because it has room for noticesMax from the start
 
 	mu    sync.Mutex
-	later []notice
+	later []*notice
 }
 
 func newNotices(c *clock.Clock, log *slog.Logger, transport http.RoundTripper) *notices {
@@ -62,7 +62,7 @@ func newNotices(c *clock.Clock, log *slog.Logger, transport http.RoundTripper) *
 		}
 	}
 	return &notices{
-		clock: c, log: log, ready: make(chan notice, noticesMax),
+		clock: c, log: log, ready: make(chan *notice, noticesMax),
 		client: &http.Client{
 			Timeout:       noticeTimeMax,
 			Transport:     transport,
@@ -76,26 +76,27 @@ func (a *acquirer) notify(v paymentView) {
 	if v.txid == "" {
 		return // the standard tells only of what has one
 	}
-	a.push(notice{acquirer: a, place: v.place, returns: len(v.refunds)})
+	a.push(&notice{acquirer: a, place: v.place, returns: len(v.refunds)})
 }
 
 // notifySent tells the sender of a payout what became of it.
 func (a *acquirer) notifySent(v payoutView) {
-	a.push(notice{acquirer: a, isPayout: true, place: v.place, returns: len(v.returns)})
+	a.push(&notice{acquirer: a, isPayout: true, place: v.place, returns: len(v.returns)})
 }
 
 // push puts a notice into the queue, twice if a fault wants it so.
-func (a *acquirer) push(n notice) {
+func (a *acquirer) push(n *notice) {
+	twin := *n // each has its own tries
 	a.notices.push(n)
 	if a.faults.onCallback(a.name, n.isPayout) {
-		a.notices.push(n)
+		a.notices.push(&twin)
 	}
 }
 
-func (n *notices) push(one notice) { n.put(one, n.ready) }
+func (n *notices) push(one *notice) { n.put(one, n.ready) }
 
 // put puts a notice into a queue that has room.
-func (n *notices) put(one notice, queue chan<- notice) {
+func (n *notices) put(one *notice, queue chan<- *notice) {
 	select {
 	case queue <- one:
 	default:
@@ -103,7 +104,7 @@ func (n *notices) put(one notice, queue chan<- notice) {
 	}
 }
 
-func (n *notices) lose(one notice, why error) {
+func (n *notices) lose(one *notice, why error) {
 	n.log.Warn("notification lost", slog.String("acquirer", one.acquirer.name), slog.String("error", why.Error()))
 }
 
@@ -111,9 +112,9 @@ func (n *notices) lose(one notice, why error) {
 // neither waits for a receiver of the other's.
 func (n *notices) run(ctx context.Context) {
 	var working sync.WaitGroup
-	var queues [len(acquirerNames)]chan notice
+	var queues [len(acquirerNames)]chan *notice
 	for i := range queues {
-		queue := make(chan notice, noticesMax)
+		queue := make(chan *notice, noticesMax)
 		queues[i] = queue
 		working.Go(func() {
 			for {
@@ -151,7 +152,7 @@ func (n *notices) step(ctx context.Context) bool {
 	for did := false; ; did = true {
 		select {
 		case one := <-n.ready:
-			n.deliver(ctx, []notice{one})
+			n.deliver(ctx, []*notice{one})
 		default:
 			return did
 		}
@@ -162,8 +163,8 @@ func (n *notices) step(ctx context.Context) bool {
 func (n *notices) wake() {
 	now := n.clock.Now()
 	n.mu.Lock()
-	var due []notice
-	n.later = slices.DeleteFunc(n.later, func(one notice) bool {
+	var due []*notice
+	n.later = slices.DeleteFunc(n.later, func(one *notice) bool {
 		if one.due.After(now) {
 			return false
 		}
@@ -178,11 +179,11 @@ func (n *notices) wake() {
 
 // gather returns one with others that wait, as they can be told together. Nothing is told twice at once: what a fault doubles
 // comes twice, and a return after its payment.
-func gather(one notice, queue <-chan notice) (groups [][]notice) {
+func gather(one *notice, queue <-chan *notice) (groups [][]*notice) {
 	for count := 1; ; count++ {
-		at := slices.IndexFunc(groups, func(some []notice) bool { return !slices.ContainsFunc(some, one.isSame) })
+		at := slices.IndexFunc(groups, func(some []*notice) bool { return !slices.ContainsFunc(some, one.isSame) })
 		if at < 0 {
-			groups = append(groups, []notice{one})
+			groups = append(groups, []*notice{one})
 		} else {
 			groups[at] = append(groups[at], one)
 		}
@@ -198,12 +199,12 @@ func gather(one notice, queue <-chan notice) (groups [][]notice) {
 }
 
 // isSame reports whether two notices of an acquirer tell of the same money.
-func (one *notice) isSame(other notice) bool {
+func (one *notice) isSame(other *notice) bool {
 	return one.isPayout == other.isPayout && one.place == other.place
 }
 
 // deliver tries once, and puts notifications that failed aside for a while.
-func (n *notices) deliver(ctx context.Context, some []notice) {
+func (n *notices) deliver(ctx context.Context, some []*notice) {
 	err := n.try(ctx, some)
 	if err == nil {
 		return
@@ -214,7 +215,7 @@ func (n *notices) deliver(ctx context.Context, some []notice) {
 }
 
 // putAside keeps a notification that failed for its next try, if it has one.
-func (n *notices) putAside(one notice, err error) {
+func (n *notices) putAside(one *notice, err error) {
 	if one.tries == len(noticeWaits) {
 		n.lose(one, err)
 		return
@@ -252,7 +253,7 @@ func (one *notice) tell() (any, error) {
 }
 
 // try sends notifications of one acquirer. Without a webhook there is nobody to tell.
-func (n *notices) try(ctx context.Context, some []notice) error {
+func (n *notices) try(ctx context.Context, some []*notice) error {
 	a := some[0].acquirer
 	a.books.mu.Lock()
 	target := a.books.book[a.number].webhook.url

@@ -43,10 +43,14 @@ func (s *Service) Browser(tb testing.TB) *Browser {
 		tb.Fatal(err)
 	}
 	return &Browser{url: s.URL, client: &http.Client{
-		Jar: jar, Timeout: requestTimeMax,
+		Jar: jar, Timeout: requestTimeMax, Transport: uncompressed,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
+
+// uncompressed does not ask for compressed pages by itself. With races being searched to pack each page and to unpack it takes
+// longer than to make it; a test about that says so in its headers, and real browsers always do.
+var uncompressed = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}
 
 // Person makes somebody with a role in an account, or an operator for 0, and returns a browser in which they have signed in.
 func (s *Service) Person(tb testing.TB, email string, account id.Account, role user.Role) *Browser {

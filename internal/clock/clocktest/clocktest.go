@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	lookEvery   = 5 * time.Millisecond
+	lookEvery   = 15 * time.Millisecond // a look may cost as much as what it waits for
 	waitTimeMax = time.Minute
 )
 

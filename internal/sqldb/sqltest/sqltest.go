@@ -126,8 +126,9 @@ func template(tb testing.TB) string {
 		return name
 	}
 	withServer(tb, func(ctx context.Context, conn *pgx.Conn) {
-		// Other test programs may be about to make it too; the lock ends with the connection.
+		// Other test programs may be about to make it too.
 		mustExec(ctx, tb, conn, `SELECT pg_advisory_lock(hashtext('`+name+`'))`)
+		defer mustExec(ctx, tb, conn, `SELECT pg_advisory_unlock_all()`)
 		var exists bool
 		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)`, name).Scan(&exists); err != nil {
 			tb.Fatalf("sqltest: %v", err)
@@ -193,16 +194,49 @@ func address(tb testing.TB, name string) string {
 	return u.String()
 }
 
+// withServer has f use a connection to the server, one at a time. It is kept for the next, because each database is made and
+// dropped by one, and to connect takes a third of that.
 func withServer(tb testing.TB, f func(ctx context.Context, conn *pgx.Conn)) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, server(tb).String())
-	if err != nil {
-		tb.Fatalf("sqltest: %v", err)
+	conn := idle.take()
+	if conn == nil {
+		var err error
+		if conn, err = pgx.Connect(ctx, server(tb).String()); err != nil {
+			tb.Fatalf("sqltest: %v", err)
+		}
 	}
-	defer conn.Close(ctx)
+	defer func() { idle.put(conn) }()
 	f(ctx, conn)
+}
+
+// idle are connections to the server that nobody uses. They end with the process.
+var idle connections
+
+type connections struct {
+	mu   sync.Mutex
+	list []*pgx.Conn
+}
+
+// take returns a connection, or nil when there is none.
+func (c *connections) take() *pgx.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.list) > 0 {
+		last := c.list[len(c.list)-1]
+		c.list = c.list[:len(c.list)-1]
+		if !last.IsClosed() {
+			return last
+		}
+	}
+	return nil
+}
+
+func (c *connections) put(conn *pgx.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, conn)
 }
 
 func mustExec(ctx context.Context, tb testing.TB, conn *pgx.Conn, sql string) {
@@ -241,7 +275,7 @@ var errPrepared = errors.New("sqltest: prepared")
 func Wait(tb testing.TB, what string, happened func() bool) {
 	tb.Helper()
 	timeout := time.After(waitTimeMax)
-	tick := time.NewTicker(time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !happened() {
 		select {
