@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -70,9 +71,16 @@ type env struct {
 // that memory is cheap here: Go's own 100 would collect it twice as often, for some per cent of all the server's time.
 const heapGrowth = 200
 
+// threadsPerCore is how many goroutines run at once for each core. One that writes to a disk or a socket keeps its place
+// meanwhile, and another one could use the core.
+const threadsPerCore = 2
+
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapGrowth)
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(threadsPerCore * runtime.GOMAXPROCS(0))
 	}
 	// The second signal ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

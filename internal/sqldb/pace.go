@@ -8,7 +8,7 @@ import "time"
 // distance; who is alone never waits.
 const (
 	departEvery   = 2 * time.Millisecond // while there is company
-	companyEnough = 16                   // who leave at once
+	companyEnough = 8                    // who leave at once
 )
 
 // pace says when trips leave.
