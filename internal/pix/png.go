@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/bits"
-	"slices"
 )
 
 // appendPNG appends a picture of a square of modules, of which each is a bit, with one bit of grey a pixel.
@@ -57,7 +56,8 @@ func appendPixels(b []byte, side int, modules []byte) []byte {
 	w := bitWriter{bytes: append(b, 0x78, 0x01)} // deflate with a window of 32 KiB
 	w.writeHead(r)
 	sum := adler32{a: 1}
-	for row := range slices.Chunk(modules, lineBytes(side)) {
+	for rest := modules; len(rest) > 0; rest = rest[lineBytes(side):] { // not a function that yields them: all would go to the heap
+		row := rest[:lineBytes(side)]
 		// Of the modules' bytes the sum only needs how many are 255, and how far they are from the end of the line.
 		whites, distances := 0, 0
 		w.write(blackCode, blackBits)

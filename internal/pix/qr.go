@@ -33,7 +33,8 @@ func QRImage(text string) (string, error) {
 		return "", fmt.Errorf("pix: QR code: %w", err)
 	}
 	var modules [qrModuleBytesMax]byte
-	var png [qrImageBytesMax]byte
+	png := qrImages.Get().(*[qrImageBytesMax]byte) //nolint:forcetypeassert // nothing else is in there
+	defer qrImages.Put(png)
 	image := appendPNG(png[:0], sheet.side, sheet.draw(modules[:0], text))
 	var url [len(dataURLHead) + (qrImageBytesMax+2)/3*4]byte
 	return string(base64.StdEncoding.AppendEncode(append(url[:0], dataURLHead...), image)), nil
@@ -70,6 +71,9 @@ const (
 	qrModuleBytesMax = qrSideMax * ((qrSideMax + 7) / 8)
 	qrImageBytesMax  = qrSideMax*qrSideMax/4 + pngRest
 )
+
+// qrImages is room for images, which the sum at their end would have made anew on the heap for each.
+var qrImages = sync.Pool{New: func() any { return new([qrImageBytesMax]byte) }}
 
 var qrSheets = func() (sheets [qrVersionMax + 1]func() (*qrSheet, error)) {
 	for v := range sheets {

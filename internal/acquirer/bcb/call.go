@@ -161,11 +161,12 @@ func (c *Client) roundTrip(ctx context.Context, r request) (answer, error) {
 		return answer{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, bodyBytesMax+1))
-	if err != nil {
+	var body bytes.Buffer
+	body.Grow(int(min(max(0, response.ContentLength), bodyBytesMax)) + bytes.MinRead)
+	if _, err := body.ReadFrom(io.LimitReader(response.Body, bodyBytesMax+1)); err != nil {
 		return answer{}, fmt.Errorf("read the answer, %s: %w", response.Status, err)
 	}
-	return answer{response.StatusCode, body}, nil
+	return answer{response.StatusCode, body.Bytes()}, nil
 }
 
 // broken is what the network's failure means.
