@@ -153,7 +153,8 @@ func TestWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		for limit, isNew := range map[time.Duration]bool{time.Second: true, time.Minute: false, time.Hour: false} {
+		for _, limit := range []time.Duration{time.Second, time.Minute, time.Hour} {
+			isNew := limit < time.Minute
 			ctx, end := Within(outer, limit)
 			if (ctx != outer) != isNew {
 				t.Errorf("within %v: a new context is %v", limit, ctx != outer)

@@ -33,7 +33,7 @@ func QRImage(text string) (string, error) {
 		return "", fmt.Errorf("pix: QR code: %w", err)
 	}
 	var modules [qrModuleBytesMax]byte
-	png := qrImages.Get().(*[qrImageBytesMax]byte) //nolint:forcetypeassert // nothing else is in there
+	png := qrImages.Get().(*[qrImageBytesMax]byte) //nolint:errcheck,forcetypeassert // nothing else is in there
 	defer qrImages.Put(png)
 	image := appendPNG(png[:0], sheet.side, sheet.draw(modules[:0], text))
 	var url [len(dataURLHead) + (qrImageBytesMax+2)/3*4]byte

@@ -131,11 +131,10 @@ var tables sync.Map // of table by reflect.Type
 // tableOf returns nil for a struct that has more to it than fields with names.
 func tableOf(t reflect.Type) table {
 	if known, ok := tables.Load(t); ok {
-		return known.(table) //nolint:forcetypeassert // nothing else is stored
+		return known.(table) //nolint:errcheck,forcetypeassert // nothing else is stored
 	}
 	made := table{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous || !f.IsExported() || name == "" || name == "-" || options != "" {
 			made = nil
