@@ -123,7 +123,11 @@ func newReceiver(t *testing.T) *receiver {
 	const heardMax = 100
 	r := &receiver{heard: make(chan string, heardMax)}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		secret, _ := r.secret.Load().(string)
+		secret, ok := r.secret.Load().(string)
+		if !ok { // something happened between the registration and the secret being read; it is told again
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		body, err := io.ReadAll(req.Body)
 		if err == nil {
 			err = webhook.Verify(req.Header.Get(webhook.SignatureHeader), body, secret, testkit.Real.Real())
