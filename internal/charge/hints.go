@@ -62,7 +62,7 @@ func (s *Service) FollowHints(ctx context.Context) (did bool, err error) {
 			}
 			return err
 		}
-		settle := func(ctx context.Context, known []hint) map[hint]bool { return s.payShown(ctx, known, shown) }
+		settle := func(ctx context.Context, known []hint) (map[hint]bool, error) { return s.payShown(ctx, known, shown) }
 		return inquiry.Answers[hint]{Follow: follow, IsKnown: func(h hint) bool { return shown(h) != nil }, Settle: settle}, err
 	})
 }
@@ -126,7 +126,7 @@ type due struct {
 
 // payShown pays the charges that hints speak of and this node has just made, each by the payment that a list shows of it,
 // those of an account together. It returns which it paid. Whatever is not as it nearly always is, is left for [Service.judge].
-func (s *Service) payShown(ctx context.Context, some []hint, shown func(hint) *acquirer.Payment) (done map[hint]bool) {
+func (s *Service) payShown(ctx context.Context, some []hint, shown func(hint) *acquirer.Payment) (done map[hint]bool, err error) {
 	byAccount := map[id.Account][]due{}
 	var accounts []id.Account
 	for _, h := range some {
@@ -149,8 +149,11 @@ func (s *Service) payShown(ctx context.Context, some []hint, shown func(hint) *a
 	}
 	var mu sync.Mutex
 	done = make(map[hint]bool, len(some))
-	_ = inquiry.EachKnown(groups, func(group *[]due) error { // one that fails is left
-		if err := s.payAll(ctx, *group); err != nil {
+	err = inquiry.EachKnown(groups, func(group *[]due) error {
+		switch err := s.payAll(ctx, *group); {
+		case errors.Is(err, errMoved), errors.Is(err, sqldb.ErrConflict): // somebody else has paid one of them
+			return nil
+		case err != nil:
 			return err
 		}
 		mu.Lock()
@@ -162,7 +165,7 @@ func (s *Service) payShown(ctx context.Context, some []hint, shown func(hint) *a
 		}
 		return nil
 	})
-	return done
+	return done, err
 }
 
 // judge asks the acquirer about what it is said to have, unless that is shown already.

@@ -478,6 +478,32 @@ func TestPaidTogether(t *testing.T) {
 	})
 }
 
+// TestPaidTogetherToWait pays charges together whose money has to wait, and later is released.
+func TestPaidTogetherToWait(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		w := newWorld(t)
+		n := w.node(db)
+		a := n.account("cash_in_fee=0.10", "release_delay=24h")
+		const each = 12
+		at := w.clock.Now()
+		for range each {
+			c := n.create(a, 1000)
+			n.Hint("alpha", w.pay(c.TxID, 1000), c.TxID, at)
+		}
+		n.step(n.FollowHints)
+		if b := n.balance(a.ID); b.Pending != each*990 || b.Available != 0 {
+			t.Errorf("paid: %+v", b)
+		}
+		w.clock.Raise(w.clock.Offset() + 25*time.Hour)
+		n.step(n.Release)
+		if b := n.balance(a.ID); b.Pending != 0 || b.Available != each*990 {
+			t.Errorf("released: %+v", b)
+		}
+		n.audit()
+	})
+}
+
 // behind is an acquirer whose short lists do not show yet what was given back.
 type behind struct{ acquirer.Acquirer }
 

@@ -178,7 +178,7 @@ func (s *Service) payAll(ctx context.Context, list []due) error {
 		return err
 	}
 	paid := make([]*Charge, len(list))
-	target := ledger.Available
+	var target ledger.Book
 	for i := range list {
 		var one Charge
 		one, target = s.paidBy(&list[i].charge, list[i].payment, &settings)
@@ -303,7 +303,7 @@ func (s *Service) apply(ctx context.Context, c *Charge, on trigger, write func(c
 
 // applyAll is the only door between states, for charges of one account that are in the same one: it looks the rule up, lets
 // write make the guarded updates and the posting, and writes the rule's events, all in one transaction. Then all of them have
-// moved. The updates are what a second run after a lost COMMIT meets the first by.
+// moved. Events and updates are what a second run after a lost COMMIT meets the first by.
 func (s *Service) applyAll(ctx context.Context, list []*Charge, on trigger, write func(context.Context, *ledger.Tx, rule) error) error {
 	r, err := list[0].Status.next(on)
 	if err != nil {

@@ -2,6 +2,8 @@
 package crowd
 
 import (
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -13,7 +15,8 @@ var inTurn atomic.Bool
 // good.
 func InTurn() { inTurn.Store(true) }
 
-// Each calls f with the numbers from 0 to below n, by at most so many workers at once, and returns when all have returned.
+// Each calls f with the numbers from 0 to below n, by at most so many workers at once, and returns when all have returned. One
+// that panics is the last of its worker, and when all others have returned Each panics with it: who asked for it may recover.
 func Each(n, workers int, f func(i int)) {
 	workers = min(workers, n)
 	if inTurn.Load() {
@@ -27,14 +30,24 @@ func Each(n, workers int, f func(i int)) {
 	}
 	var next atomic.Int64
 	var working sync.WaitGroup
+	var panicked atomic.Pointer[any]
 	for range workers {
 		working.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					told := any(fmt.Sprintf("%v\n%s", p, debug.Stack())) // of the goroutine that ends here
+					panicked.CompareAndSwap(nil, &told)
+				}
+			}()
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
 				f(int(i))
 			}
 		})
 	}
 	working.Wait()
+	if p := panicked.Load(); p != nil {
+		panic(*p)
+	}
 }
 
 // All calls all of them at once and returns when all have returned.

@@ -1,8 +1,11 @@
 package crowd
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
@@ -22,6 +25,22 @@ func TestEach(t *testing.T) {
 		}
 	}
 	Each(0, 5, func(int) { t.Error("called for nothing") })
+}
+
+// TestEachPanics shows that a panic comes to who asked, once the others have returned.
+func TestEachPanics(t *testing.T) {
+	var did atomic.Int64
+	defer func() {
+		if p := fmt.Sprint(recover()); !strings.HasPrefix(p, "of three") || !strings.Contains(p, "TestEachPanics") || did.Load() != 9 {
+			t.Errorf("after %d others: %s", did.Load(), p)
+		}
+	}()
+	Each(10, 4, func(i int) {
+		if i == 3 {
+			panic("of three")
+		}
+		did.Add(1)
+	})
 }
 
 func TestAllIsAtOnce(t *testing.T) {

@@ -115,7 +115,7 @@ type Answers[H Hint] struct {
 
 	// Settle follows several at once of those that take no question any more, and returns which. The others are followed one by
 	// one. nil is for who cannot.
-	Settle func(context.Context, []H) (done map[H]bool)
+	Settle func(context.Context, []H) (done map[H]bool, err error)
 }
 
 // FollowTogether is Follow for who can ask about many hints of an acquirer at once. ask does that; it fails when the acquirer
@@ -160,15 +160,15 @@ func (s *following[H]) run(ctx context.Context, some []notice[H], ask func(conte
 			unknown = append(unknown, n)
 		}
 	}
-	known = answers.settle(ctx, known)
+	known = s.settle(ctx, &answers, known)
 	// What is known waits for nobody any more: were it put back because its list was slow, the next list would be as slow.
 	err = EachKnown(known, func(n *notice[H]) error { return s.try(ctx, n, answers.Follow) })
 	return cmp.Or(err, Each(unknown, func(n *notice[H]) error { return s.follow(ctx, n, answers.Follow) }))
 }
 
-// settle follows what it can of what is known, and returns the rest. Whatever keeps it from one shows again when that is
-// followed by itself.
-func (a *Answers[H]) settle(ctx context.Context, known []notice[H]) []notice[H] {
+// settle follows what it can of what is known, and returns the rest. What keeps it from one may not show again when that is
+// followed by itself, so it is logged.
+func (s *following[H]) settle(ctx context.Context, a *Answers[H], known []notice[H]) []notice[H] {
 	if a.Settle == nil || len(known) == 0 {
 		return known
 	}
@@ -177,10 +177,13 @@ func (a *Answers[H]) settle(ctx context.Context, known []notice[H]) []notice[H] 
 		hints[i] = known[i].hint
 	}
 	var done map[H]bool
-	_ = guarded(func() error {
-		done = a.Settle(ctx, hints)
-		return nil
+	err := guarded(func() (err error) {
+		done, err = a.Settle(ctx, hints)
+		return err
 	})
+	if err != nil {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "could not settle together", slog.Int("notifications", len(hints)), slog.String("error", err.Error()))
+	}
 	return slices.DeleteFunc(known, func(n notice[H]) bool { return done[n.hint] })
 }
 

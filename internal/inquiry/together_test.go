@@ -111,14 +111,14 @@ func TestFollowTogether(t *testing.T) {
 func TestSettledTogether(t *testing.T) {
 	t.Parallel()
 	isKnown := func(h word) bool { return h != "unknown" }
-	for name, settle := range map[string]func(context.Context, []word) map[word]bool{
-		"unknown left rest": func(_ context.Context, some []word) map[word]bool {
+	for name, settle := range map[string]func(context.Context, []word) (map[word]bool, error){
+		"unknown left rest": func(_ context.Context, some []word) (map[word]bool, error) {
 			if len(some) != 3 || slices.Contains(some, "unknown") {
 				t.Errorf("%v were to be followed together", some)
 			}
-			return map[word]bool{"one": true}
+			return map[word]bool{"one": true}, errors.New("of the others")
 		},
-		"unknown one left rest": func(context.Context, []word) map[word]bool { panic("of all of them") },
+		"unknown one left rest": func(context.Context, []word) (map[word]bool, error) { panic("of all of them") },
 	} {
 		hints := NewHints[word](clock.New(nil), slog.New(slog.DiscardHandler))
 		for _, h := range []word{"one", "left", "rest", "unknown"} {

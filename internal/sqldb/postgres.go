@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,7 @@ type pgDriver struct {
 	pool   *pgxpool.Pool
 	locks  *lockSession
 	convoy *convoy
+	tended sync.Map // names of tables that were new; true
 }
 
 func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
@@ -71,12 +73,12 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 	for _, way := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_memoize", "enable_material"} {
 		leaders.ConnConfig.RuntimeParams[way] = "off"
 	}
-	locking := leaders.ConnConfig.Copy()
-	// A question that follows a lock sees what was there when the lock was taken.
-	locking.RuntimeParams["default_transaction_isolation"] = "read committed"
 	if params := leaders.ConnConfig.RuntimeParams; params["lock_timeout"] == "" { // unless the operator says otherwise
 		params["lock_timeout"] = convoyLockMax
 	}
+	locking := leaders.ConnConfig.Copy()
+	// A question that follows a lock sees what was there when the lock was taken.
+	locking.RuntimeParams["default_transaction_isolation"] = "read committed"
 	leading, err := pgxpool.NewWithConfig(ctx, leaders)
 	if err != nil {
 		pool.Close()
@@ -109,7 +111,7 @@ func (d *pgDriver) down() error { return nil }
 
 // apart has the connections that are kept free for it.
 func (d *pgDriver) apart() driver {
-	return &pgDriver{pool: d.convoy.pool, locks: d.locks, convoy: d.convoy}
+	return &pgDriver{pool: d.convoy.pool, locks: d.locks, convoy: d.convoy} // it is not tended to
 }
 
 func (d *pgDriver) detach(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {

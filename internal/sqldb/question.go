@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -18,35 +19,44 @@ type question struct {
 	found    bool
 }
 
-// questionTexts knows, by the text of one question, that which asks any number of them; "" where there is none.
-type questionTexts struct{ known map[string]string }
+// questionTexts knows, by the text of one question, that which asks any number of them.
+type questionTexts struct{ known map[string]questionText }
+
+// questionText asks any number of questions.
+type questionText struct {
+	sql  string // "" where there is none
+	args int    // of one question
+}
 
 // queue adds the questions to a batch and returns which its statements ask, in their order. One that PostgreSQL does not
 // understand would take the others with it, so it is left out.
 func (t *questionTexts) queue(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, all []*question) (asked [][]*question) {
 	for _, group := range byText(all) {
-		if text := t.of(ctx, conn, group[0].sql); text != "" {
-			batch.Queue(text, columnsOf(len(group), len(group[0].args), func(i int) []any { return group[i].args })...)
+		text := t.of(ctx, conn, group[0].sql)
+		group = slices.DeleteFunc(group, func(q *question) bool { return len(q.args) != text.args })
+		if text.sql != "" && len(group) > 0 {
+			batch.Queue(text.sql, columnsOf(len(group), text.args, func(i int) []any { return group[i].args })...)
 			asked = append(asked, group)
 		}
 	}
 	return asked
 }
 
-func (t *questionTexts) of(ctx context.Context, conn *pgx.Conn, sql string) string {
+func (t *questionTexts) of(ctx context.Context, conn *pgx.Conn, sql string) questionText {
 	text, ok := t.known[sql]
 	if ok {
 		return text
 	}
 	types, err := describe(ctx, conn, sql)
 	if err != nil {
-		return "" // another time
+		return questionText{} // another time
 	}
+	text.args = len(types)
 	if lists, columns := listsOf(types); lists != "" {
-		text = "SELECT v.n FROM " + lists + " WITH ORDINALITY v (" + columns + ", n) WHERE EXISTS (" + placeholder.ReplaceAllStringFunc(sql, listed) + ")"
+		text.sql = "SELECT v.n FROM " + lists + " WITH ORDINALITY v (" + columns + ", n) WHERE EXISTS (" + placeholder.ReplaceAllStringFunc(sql, listed) + ")"
 	}
 	if t.known == nil {
-		t.known = map[string]string{}
+		t.known = map[string]questionText{}
 	}
 	t.known[sql] = text
 	return text

@@ -126,3 +126,56 @@ WHERE datname = current_database() AND query LIKE $1) k`, "SELECT v.n FROM %cloc
 	killed.Store(true)
 	asking.Wait()
 }
+
+// TestQuestionThatWaits has somebody lock the table that a question is about: who only wants a lock does not wait with it.
+func TestQuestionThatWaits(t *testing.T) {
+	t.Parallel()
+	url := sqltest.Postgres(t)
+	db, direct, watch := sqltest.Open(t, url), connect(t, url), connect(t, url)
+	put(t, db, "here")
+	for _, text := range []string{selectNamed, `SELECT 1 FROM clock WHERE name = $1 LIMIT 1`} { // one is known before, one is not
+		if text == selectNamed {
+			l, _, err := db.TryLockAsking(t.Context(), []int64{1}, text, "here")
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Unlock(t.Context())
+		}
+		held, err := direct.Begin(t.Context())
+		if err == nil {
+			_, err = held.Exec(t.Context(), `LOCK TABLE clock IN ACCESS EXCLUSIVE MODE`)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered := make(chan bool, 1)
+		go func() {
+			l, found, err := db.TryLockAsking(t.Context(), []int64{1}, text, "here")
+			if err != nil {
+				t.Error(err)
+			} else {
+				l.Unlock(t.Context())
+			}
+			answered <- found
+		}()
+		sqltest.Wait(t, "the question to wait by itself", func() bool {
+			var waiting int
+			err := watch.QueryRow(t.Context(), `SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'SELECT 1 FROM clock%'`).Scan(&waiting)
+			return err == nil && waiting == 1
+		})
+		for range 20 { // for longer than a question may hold them up
+			lock(t, db, 2).Unlock(t.Context())
+		}
+		select {
+		case <-answered:
+			t.Error("answered while the table is locked")
+		default:
+		}
+		if err := held.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !<-answered {
+			t.Error("not found")
+		}
+	}
+}
