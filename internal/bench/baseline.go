@@ -30,6 +30,7 @@ const (
 	creditors    = 32 // pgbench's clients, and as many writers of ours where they are compared with it
 	tpcbScale    = 10
 	emptyReadMax = time.Second
+	leaveTime    = 300 * time.Millisecond
 	freshLengths = 6 // measurements after which a sample is too old to stand before another comparison
 )
 
@@ -176,6 +177,10 @@ func (r *run) pgbench(ctx context.Context, name string) (float64, error) {
 	}
 	out, err := command(ctx, server.tool("pgbench"), append(args, server.baseline)...)
 	if err != nil {
+		return 0, err
+	}
+	// Its connections end by themselves, and what they have used is counted then.
+	if err := r.clock.Wait(ctx, leaveTime); err != nil {
 		return 0, err
 	}
 	found := tps.FindSubmatch(out)

@@ -141,7 +141,6 @@ type lockSession struct {
 	mu      sync.Mutex
 	busy    bool // a caller is in a round trip
 	waiting []*lockCall
-	pace    pace
 	closed  bool
 
 	// Used by the caller that is busy.
@@ -185,12 +184,6 @@ func (s *lockSession) call(ctx context.Context, me *lockCall) error {
 		s.mu.Lock()
 	}
 	s.busy = true
-	if wait := s.pace.hold(time.Now(), len(s.waiting), false); wait > 0 {
-		s.mu.Unlock()
-		time.Sleep(wait)
-		s.mu.Lock()
-	}
-	s.pace.company = len(s.waiting) > 1
 	round := s.waiting[:min(len(s.waiting), lockRoundMax)]
 	s.waiting = s.waiting[len(round):]
 	s.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 )
 
 // rides lets callers share round trips. Whoever finds a lead free drives, with all who wait; whoever finds none waits until
@@ -18,7 +17,6 @@ type rides[T any] struct {
 	mu      sync.Mutex
 	leads   int         // under way
 	waiting []*rider[T] // in order of arrival
-	pace    pace
 }
 
 type rider[T any] struct {
@@ -70,7 +68,6 @@ func (r *rides[T]) lead(ctx context.Context, own T, drive func(ctx context.Conte
 	}()
 	drive(ctx, own, func() []T {
 		runtime.Gosched() // whoever is about to wait as well comes along
-		r.hold()
 		others = r.gather()
 		all := make([]T, 1, 1+len(others))
 		all[0] = own
@@ -81,22 +78,11 @@ func (r *rides[T]) lead(ctx context.Context, own T, drive func(ctx context.Conte
 	})
 }
 
-// hold waits until the next trip may leave.
-func (r *rides[T]) hold() {
-	r.mu.Lock()
-	wait := r.pace.hold(time.Now(), 1+len(r.waiting), r.leads > 1)
-	r.mu.Unlock()
-	if wait > 0 {
-		time.Sleep(wait)
-	}
-}
-
 // gather takes as many out of the line as may travel together.
 func (r *rides[T]) gather() []*rider[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := min(len(r.waiting), r.seats-1)
-	r.pace.company = n > 0
 	group := slices.Clone(r.waiting[:n])
 	r.waiting = slices.Delete(r.waiting, 0, n)
 	return group
