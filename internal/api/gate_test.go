@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/api"
+	"github.com/ponte-pay/ponte/internal/clock/clocktest"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 	"github.com/ponte-pay/ponte/internal/testkit"
@@ -390,9 +391,7 @@ func TestRequestID(t *testing.T) {
 			t.Errorf("%s twice", name)
 		}
 		seen[name] = true
-		if !strings.Contains(s.Log(), name) {
-			t.Errorf("%s is not in the log", name)
-		}
+		clocktest.Wait(t, name+" in the log", func() bool { return strings.Contains(s.Log(), name) })
 	}
 	if !strings.Contains(s.Log(), `"client_request_id":"req_01m7jaq0cces68re7v54cf2xyz"`) {
 		t.Error("the caller's own id is not in the log")
