@@ -87,7 +87,7 @@ func TestCommands(t *testing.T) {
 		var hold struct {
 			ID string `json:"hold_id"`
 		}
-		in.json(t, &hold, "account", "hold", account, "--amount", "30", "--reason", "=review")
+		in.json(t, &hold, "account", "hold", account, "--amount", "30", "--reason", " =review")
 		released := hold
 		in.json(t, &released, "account", "hold", account, "--amount", "1", "--reason", "mistake")
 		in.json(t, &released, "account", "release", account, released.ID)
@@ -158,7 +158,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%+v", lines)
 		}
 		table, err := csv.NewReader(strings.NewReader(in.must(t, "statement", account, "--from", "2020-01-01", "--to", today))).ReadAll()
-		if err != nil || len(table) != 6 || table[0][0] != "time" || table[3][4] != "'=review" {
+		if err != nil || len(table) != 6 || table[0][0] != "time" || table[3][4] != "' =review" || table[3][3] != hold.ID {
 			t.Errorf("%v, %v", table, err)
 		}
 
@@ -169,7 +169,7 @@ func TestCommands(t *testing.T) {
 			checks[f.Check] = f.OK
 		}
 		healthy := map[string]bool{
-			"configuration": true, "database": true, "schema": true, "clock": true, "payments": true, "payouts": true,
+			"configuration": true, "acquirers": true, "database": true, "schema": true, "clock": true, "payments": true, "payouts": true,
 			"crypto payouts": true, "crypto payments": true, "crypto charges": true, "late crypto money": true, "refunds of paid crypto charges": true,
 			"infractions": true, "defenses": true, "webhooks": true,
 		}

@@ -69,7 +69,9 @@ func (c *doctorCommand) Run(e *env) error {
 		skew, err := core.ClockSkew(e.ctx)
 		add("clock", fmt.Sprintf("%v off the database's; business time is %v ahead", skew.Round(time.Millisecond), core.Clock.Offset()), err)
 		health, err := app.CheckAcquirers(e.ctx, core, e.store, serve)
-		if err != nil {
+		if errors.Is(err, app.ErrNoSimulator) && serve.Simulator == "" { // it is inside the server, which need not run
+			add("acquirers", "not asked, no simulator answers at "+serve.SimulatorListen+": if the server runs with another --simulator-listen, give it here too", nil)
+		} else if err != nil {
 			add("acquirers", "", err)
 		}
 		off, err := core.Switches.List(e.ctx)
@@ -78,6 +80,9 @@ func (c *doctorCommand) Run(e *env) error {
 		}
 		for _, h := range health {
 			answers := "answers"
+			if h.Holds != "" {
+				answers += ", and " + h.Holds + " BRL could be paid out"
+			}
 			if o, is := off[h.Name]; is {
 				answers += fmt.Sprintf("; switched off since %s by %s: %s", timestamp(o.Since), o.Who, o.Reason)
 			}

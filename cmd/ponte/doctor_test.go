@@ -69,6 +69,11 @@ func TestDoctorTellsOfLateCoins(t *testing.T) {
 				t.Errorf("%s: %s, want %s", check, got, want.ID)
 			}
 		}
+		for _, name := range []string{"alpha", "beta"} {
+			if got := told["acquirer "+name]; !strings.HasPrefix(got, "answers, and ") || !strings.HasSuffix(got, " BRL could be paid out") {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
 		if audit := in.run(t, "audit"); audit.status != 0 {
 			t.Errorf("audit: %s %s", audit.stdout, audit.stderr)
 		}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/payout"
+	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 type payoutCommands struct {
@@ -70,5 +72,9 @@ func (*payoutDoubt) Run(e *env) error {
 	if len(list) == 0 {
 		return e.print(list, "No payout is in doubt.")
 	}
-	return e.print(list, table("PAYOUT ACCOUNT GROSS CURRENCY ACQUIRER ACQUIRER_ID SENDS SINCE", rows))
+	text := table("PAYOUT ACCOUNT GROSS CURRENCY ACQUIRER ACQUIRER_ID SENDS SINCE", rows)
+	if len(doubts) == payout.DoubtsMax || len(crypto) == withdrawal.DoubtsMax {
+		text += "\nThere may be more, younger ones: ponte doctor counts all."
+	}
+	return e.print(list, text)
 }

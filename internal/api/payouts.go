@@ -124,18 +124,17 @@ func readPixKey(f *httpkit.FieldReader) pix.Key {
 	text := f.String("pix_key", httpkit.StringRule{Required: true, Max: pixKeyMax, Alt: "pix.key"})
 	named := f.String("pix_key_type", httpkit.StringRule{})
 	var kind pix.KeyType
+	var typeErr error
 	if named.Value != "" {
-		var err error
-		if kind, err = pix.ParseKeyType(named.Value); err != nil {
-			f.Issue("pix_key_type", err.Error())
-			return pix.Key{}
+		if kind, typeErr = pix.ParseKeyType(named.Value); typeErr != nil {
+			f.Issue("pix_key_type", typeErr.Error())
 		}
 	}
 	if !text.Present {
 		return pix.Key{}
 	}
 	key, err := pix.ParseKey(text.Value, kind)
-	if err != nil {
+	if err != nil && (typeErr == nil || !errors.Is(err, pix.ErrKeyUnclear)) { // whose cure is the type
 		f.Issue(path, err.Error())
 	}
 	return key

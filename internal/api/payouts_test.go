@@ -239,6 +239,8 @@ func TestPayoutFields(t *testing.T) {
 		`{"amount": 10, "pix": {"key": "nobody"}, "external_id": "x"}`:                                                          "pix.key",
 		`{"amount": 10, "pix_key": "maria@example.org", "pix_key_type": "cpf", "external_id": "x"}`:                             "pix_key",
 		`{"amount": 10, "pix_key": "maria@example.org", "pixKeyType": "iban", "external_id": "x"}`:                              "pix_key_type",
+		`{"amount": 10, "pix_key": "nobody", "pix_key_type": "iban", "external_id": "x"}`:                                       "pix_key_type pix_key",
+		`{"amount": 10, "pix_key": "11987654321", "pix_key_type": "iban", "external_id": "x"}`:                                  "pix_key_type",
 		`{"amount": 10, "pix_key": "maria@example.org", "external_id": "x", "recipient_document": "1"}`:                         "recipient_document",
 		`{"amount": 10, "pix_key": "maria@example.org", "external_id": "` + strings.Repeat("x", 121) + `"}`:                     "external_id",
 		`{"amount": 10, "pix_key": "maria@example.org", "external_id": "x", "description": "` + strings.Repeat("x", 141) + `"}`: "description",

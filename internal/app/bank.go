@@ -170,17 +170,18 @@ func openInside(ctx context.Context, core *Core, store config.Store, serve confi
 	return b, nil
 }
 
-var errNoSimulator = errors.New("no simulator answers")
+// ErrNoSimulator is returned when simulated acquirers cannot be reached.
+var ErrNoSimulator = errors.New("no simulator answers")
 
 // openOutside uses simulators that run alone, and follows their clock.
 func openOutside(ctx context.Context, core *Core, url string) (*Bank, error) {
 	var accounts []simulator.Account
 	if err := ask(ctx, url+"/sim/acquirers", &accounts); err != nil {
-		return nil, fmt.Errorf("%w at %s: %w", errNoSimulator, url, err)
+		return nil, fmt.Errorf("%w at %s: %w", ErrNoSimulator, url, err)
 	}
 	var crypto chainworld.Account
 	if err := ask(ctx, url+"/sim/crypto/account", &crypto); err != nil {
-		return nil, fmt.Errorf("%w at %s: %w", errNoSimulator, url, err)
+		return nil, fmt.Errorf("%w at %s: %w", ErrNoSimulator, url, err)
 	}
 	b, err := simulated(core, accounts, crypto)
 	if err != nil {
@@ -382,27 +383,32 @@ func RunSimulator(ctx context.Context, o SimulatorOptions, log *slog.Logger, rea
 
 // Health is how one acquirer answered.
 type Health struct {
-	Name string
-	Err  error // nil when it answered
+	Name  string
+	Holds string // what could be paid out from our account there; "" when it does not tell
+	Err   error  // nil when it answered
 }
 
-// CheckAcquirers asks each acquirer for a charge that it cannot have: to say so, it has to know us.
+// CheckAcquirers asks each acquirer for a charge that it cannot have: to say so, it has to know us. It fails with
+// [ErrNoSimulator] when simulated ones are used, and they are not where the settings say.
 func CheckAcquirers(ctx context.Context, core *Core, store config.Store, serve config.Serve) ([]Health, error) {
 	bank, err := openRunning(ctx, core, store, serve)
-	if errors.Is(err, errNoSimulator) && serve.Simulator == "" {
-		return nil, nil // it runs inside the server, which does not run
-	}
 	if err != nil {
 		return nil, err
 	}
 	var list []Health
-	for _, h := range bank.Router.Health() {
-		at, _ := bank.Router.Get(h.Acquirer)
+	for _, known := range bank.Router.Health() {
+		h := Health{Name: known.Acquirer}
+		at, _ := bank.Router.Get(h.Name)
 		_, err := at.GetCharge(ctx, id.Token(core.IDs.New(), id.NewAccount(rand.Reader)))
-		if errors.Is(err, acquirer.ErrNotFound) {
-			err = nil
+		if !errors.Is(err, acquirer.ErrNotFound) {
+			h.Err = err
 		}
-		list = append(list, Health{h.Acquirer, err})
+		if payer, ok := at.(acquirer.Payer); ok && h.Err == nil {
+			if holds, err := payer.Balance(ctx); err == nil { // not every agreement lets us ask
+				h.Holds = holds.String()
+			}
+		}
+		list = append(list, h)
 	}
 	return list, nil
 }
@@ -433,10 +439,10 @@ func CheckCrypto(ctx context.Context, core *Core, store config.Store, serve conf
 	}
 	_, coinsErr := at.Provider.Currencies(ctx)
 	_, balanceErr := at.Provider.Balance(ctx)
-	list = append(list, Health{"crypto provider " + at.Provider.Name(), errors.Join(coinsErr, balanceErr)})
+	list = append(list, Health{Name: "crypto provider " + at.Provider.Name(), Err: errors.Join(coinsErr, balanceErr)})
 	for _, s := range at.Sources {
 		_, err := s.Rate(ctx)
-		list = append(list, Health{"rates " + s.Name(), err})
+		list = append(list, Health{Name: "rates " + s.Name(), Err: err})
 	}
 	return list
 }

@@ -209,7 +209,7 @@ func TestParseBRCodeRefuses(t *testing.T) {
 		{"key and URL", seal("000201" + tlv("26", pixEmail+"2509a.b/c/d/e") + tail), "either a key or a URL"},
 		{"a key that is none", seal("000201" + tlv("26", "0014br.gov.bcb.pix0103abc") + tail), "field 26-01: must be a Pix key"},
 		{"a key with a typo", seal("000201" + tlv("26", "0014br.gov.bcb.pix011112345678908") + tail), "field 26-01: must be a Pix key"},
-		{"a phone without +", seal("000201" + tlv("26", "0014br.gov.bcb.pix01135511987654321") + tail), "field 26-01: may be a phone number"},
+		{"a phone without +", seal("000201" + tlv("26", "0014br.gov.bcb.pix01135511987654321") + tail), "field 26-01: may be a CPF or a phone number"},
 		{"URL with a scheme", url("https://a.b/c/d"), "want no https://"},
 		{"URL without a path", url("a.b"), "want a host and a path"},
 		{"URL with a short path", url("a.b/c//"), "want a host and a path"},

@@ -25,7 +25,7 @@ var KeyTypes = []KeyType{KeyCPF, KeyCNPJ, KeyEmail, KeyPhone, KeyRandom}
 var (
 	ErrKeyType    = errors.New("must be cpf, cnpj, email, phone or random")
 	ErrKey        = errors.New("must be a Pix key: a CPF, a CNPJ, an e-mail address, a phone number with +55 or a random key")
-	ErrKeyUnclear = errors.New("may be a phone number: write it with +55 or say which type of key it is")
+	ErrKeyUnclear = errors.New("may be a CPF or a phone number: check its digits, write a phone number with +55, or say which type of key it is")
 	ErrKeyEmail   = errors.New("must be an e-mail address of at most 77 characters")
 	ErrKeyPhone   = errors.New("must be a phone number, best written as +5511987654321")
 	ErrKeyRandom  = errors.New("must be a random key, such as 123e4567-e89b-12d3-a456-426655440000")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"io"
+	"strings"
 
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -56,7 +57,7 @@ func (r *Row) record() []string {
 
 // spreadsheetSafe keeps a spreadsheet from running what an operator wrote as a formula.
 func spreadsheetSafe(s string) string {
-	if s != "" && (s[0] == '=' || s[0] == '+' || s[0] == '-' || s[0] == '@') {
+	if text := strings.TrimSpace(s); text != "" && strings.ContainsRune("=+-@", rune(text[0])) {
 		return "'" + s
 	}
 	return s

@@ -330,6 +330,9 @@ func TestReference(t *testing.T) {
 			t.Errorf("%s refers to %s", kind, got)
 		}
 	}
+	if got := report.Reference(&ledger.Transfer{Kind: ledger.KindHold, ID: ref}); got != id.Hold.Format(ref) { // which its release names
+		t.Errorf("a hold refers to %s", got)
+	}
 	if got := report.Reference(&ledger.Transfer{Kind: "adjustment"}); got != "" {
 		t.Errorf("an adjustment refers to %s", got)
 	}

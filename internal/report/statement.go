@@ -96,6 +96,8 @@ func Latest(ctx context.Context, db *sqldb.DB, p Period, before id.ID, limit int
 func Reference(t *ledger.Transfer) string {
 	prefix := id.Charge
 	switch {
+	case t.Kind == ledger.KindHold:
+		return id.Hold.Format(t.ID) // which its release refers to
 	case t.Ref.IsZero():
 		return ""
 	case t.Kind == ledger.KindRelease:
