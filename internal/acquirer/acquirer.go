@@ -69,6 +69,10 @@ type Charge struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero when not told; acquirers may take payments after it
 	Payments  []Payment // usually one at most
+
+	// Lost is why CreateCharge got no answer that it could read, when it then found the charge by asking for it; nil when it
+	// did, and of charges that were not just created.
+	Lost *Error
 }
 
 // ChargeStatus says whether a charge can be paid. That it has expired is no status: nobody tells.

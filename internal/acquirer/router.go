@@ -108,7 +108,7 @@ type Attempt struct {
 	Acquirer string
 	Reason   Reason // why it was asked or passed over
 	Outcome  Outcome
-	Err      error         // nil unless it was asked and failed
+	Err      error         // why it failed, or why its answer was lost; nil for nothing
 	Took     time.Duration // real time; 0 when it was passed over
 }
 
@@ -139,19 +139,20 @@ func (r *Router) CreateCharge(ctx context.Context, n NewCharge) (Created, error)
 	defer func() { r.recent.add(useCharge, n.TxID, r.clock.Now(), c.Attempts...) }()
 	on, off := split(r.routes)
 	c.Attempts = passed(off)
-	order := r.order(useCharge, on)
-	for _, rt := range order {
+	var shut []*route // passed over because they failed before
+	for _, rt := range r.order(useCharge, on) {
 		if c.ask(ctx, rt, rt.breaker.enter) {
 			return c.Created, c.refusal
 		}
+		if c.Attempts[len(c.Attempts)-1].Reason == ReasonOpen {
+			shut = append(shut, rt)
+		}
 	}
-	// A breaker saves the time it takes to find out that one has to go elsewhere. Where there is no elsewhere it would only
-	// make an outage longer, so then it is passed, by one request at a time.
-	if !c.asked {
-		for _, rt := range order {
-			if c.ask(ctx, rt, rt.breaker.force) {
-				return c.Created, c.refusal
-			}
+	// A breaker saves the time it takes to find out that one has to go elsewhere. Where no elsewhere is left it would only make
+	// an outage longer, so then it is passed, by one request at a time.
+	for _, rt := range shut {
+		if c.ask(ctx, rt, rt.breaker.force) {
+			return c.Created, c.refusal
 		}
 	}
 	return c.Created, c.failure()
@@ -248,6 +249,9 @@ func (c *creation) ask(ctx context.Context, rt *route, admit func(now time.Time)
 	a.Took = r.clock.RealSince(began)
 	if err == nil {
 		a.Outcome, c.Acquirer, c.Charge = Accepted, rt.name, charge
+		if charge.Lost != nil {
+			a.Err = charge.Lost
+		}
 		return true
 	}
 	a.Outcome, a.Err = err.Outcome, err
@@ -282,6 +286,9 @@ func (r *Router) try(ctx context.Context, rt *route, t ticket, n NewCharge) (Cha
 	charge, err := rt.Acquirer.CreateCharge(limited, n)
 	if err == nil {
 		v = worked
+		if charge.Lost != nil { // the next one may be lost for good, and this one has waited for nothing
+			v = r.verdict(ctx, rt, charge.Lost)
+		}
 		return charge, nil
 	}
 	e := As(err)

@@ -24,6 +24,7 @@ type fake struct {
 	mu      sync.Mutex
 	create  func(ctx context.Context, n NewCharge) error
 	remove  func(txID string) error
+	lost    *Error // of the charges that it makes
 	asked   int
 	removed []string
 }
@@ -46,7 +47,7 @@ func (f *fake) CreateCharge(ctx context.Context, n NewCharge) (Charge, error) {
 			return Charge{}, err
 		}
 	}
-	return Charge{TxID: n.TxID, Amount: n.Amount, Status: ChargeActive, CopyPaste: "code of " + f.name}, nil
+	return Charge{TxID: n.TxID, Amount: n.Amount, Status: ChargeActive, CopyPaste: "code of " + f.name, Lost: f.lost}, nil
 }
 
 func (f *fake) RemoveCharge(_ context.Context, txID string) error {
@@ -255,6 +256,43 @@ func TestLastResort(t *testing.T) {
 	}
 	if h := r.Health()[0]; h.State != BreakerClosed {
 		t.Errorf("got %+v", h)
+	}
+}
+
+// TestLastResortAfterFailure shows that one that failed before is asked when the others that are left fail now.
+func TestLastResortAfterFailure(t *testing.T) {
+	t.Parallel()
+	a, b := &fake{name: "alpha"}, &fake{name: "beta"}
+	a.set(a.fails(Refused, Down))
+	r, _ := newRouter(t, Route{Acquirer: a, Priority: 1}, Route{Acquirer: b, Priority: 2})
+	for range failuresMax {
+		_, _ = r.CreateCharge(t.Context(), newCharge)
+	}
+	a.set(nil)
+	b.set(b.fails(Refused, Down))
+	created, err := r.CreateCharge(t.Context(), newCharge)
+	want := []string{"alpha: failed before: skipped", "beta: first by priority and weight: refused", "alpha: nobody else was left: accepted"}
+	if diff := cmp.Diff(want, told(created)); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+// TestLostAnswersOpenTheBreaker shows that an acquirer whose charges are found only by asking again is soon asked no more.
+func TestLostAnswersOpenTheBreaker(t *testing.T) {
+	t.Parallel()
+	a, b := &fake{name: "alpha", lost: &Error{Acquirer: "alpha", Class: Timeout}}, &fake{name: "beta"}
+	r, _ := newRouter(t, Route{Acquirer: a, Priority: 1}, Route{Acquirer: b, Priority: 2})
+	for range failuresMax {
+		created, err := r.CreateCharge(t.Context(), newCharge)
+		if err != nil || created.Acquirer != "alpha" || len(created.Attempts) != 1 || As(created.Attempts[0].Err).Class != Timeout {
+			t.Fatalf("%+v, %v", created, err)
+		}
+	}
+	if created, err := r.CreateCharge(t.Context(), newCharge); err != nil || created.Acquirer != "beta" {
+		t.Errorf("%+v, %v", created, err)
+	}
+	if h := r.Health()[0]; h.State != BreakerOpen || h.LastError != a.lost || h.LostCharges != 0 {
+		t.Errorf("%+v", h)
 	}
 }
 

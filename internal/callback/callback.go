@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -72,6 +73,7 @@ var (
 	errMethod      = fault.New(fault.MethodNotAllowed, "", "use POST")
 	errCertificate = fault.New(fault.Forbidden, "", "a certificate of the acquirer is needed here")
 	errTooBig      = fault.New(fault.TooLarge, "", "a notification is at most 1 MiB")
+	errTooMany     = fault.New(fault.Invalid, "", fmt.Sprintf("a notification tells of at most %d payments", hintsMax))
 	errBody        = fault.New(fault.Invalid, "", "the body must be a JSON object with a list named pix")
 )
 
@@ -113,18 +115,26 @@ func (h *Handler) take(r *http.Request) error {
 	}
 	notices, err := read(body)
 	if err != nil {
-		h.count(name, "unreadable")
+		h.count(name, unreadable)
 		return err
 	}
-	for i := range notices {
-		h.count(name, h.pass(name, &notices[i]))
+	for _, one := range notices {
+		h.count(name, h.pass(name, one))
 	}
 	return nil
 }
 
-// pass passes a notification on and returns what became of it. One of a payout can come without an end-to-end id, when it
-// failed before it had one; one of money that came back need not say whose it was, so that both are told.
-func (h *Handler) pass(name string, n *notice) string {
+// unreadable is what becomes of a notification, or of one item of it, that cannot be read.
+const unreadable = "unreadable"
+
+// pass passes one item of a notification on and returns what became of it. One of a payout can come without an end-to-end id,
+// when it failed before it had one; one of money that came back need not say whose it was, so that both are told. One that
+// cannot be read takes none of the others with it.
+func (h *Handler) pass(name string, item json.RawMessage) string {
+	var n notice
+	if json.Unmarshal(item, &n) != nil {
+		return unreadable
+	}
 	known := pix.IsEndToEndID(n.EndToEndID)
 	if !known {
 		n.EndToEndID = ""
@@ -139,7 +149,7 @@ func (h *Handler) pass(name string, n *notice) string {
 	case payout != "" || (known && string(n.Type) == typePayout):
 		ok = h.to.Payout(name, n.EndToEndID, payout)
 	case !known:
-		return "unreadable"
+		return unreadable
 	default:
 		ok = h.to.Charge(name, n.EndToEndID, n.TxID, n.at())
 		if n.TxID == "" && n.hasReturns() {
@@ -214,12 +224,16 @@ func (n *notice) hasReturns() bool {
 	return json.Unmarshal(n.Returns, &list) == nil && len(list) > 0
 }
 
-func read(body []byte) ([]notice, error) {
+// read returns the items of a notification.
+func read(body []byte) ([]json.RawMessage, error) {
 	var n struct {
-		Pix []notice `json:"pix"`
+		Pix []json.RawMessage `json:"pix"`
 	}
-	if err := json.Unmarshal(body, &n); err != nil || len(n.Pix) > hintsMax {
+	switch err := json.Unmarshal(body, &n); {
+	case err != nil:
 		return nil, errors.Join(errBody, err)
+	case len(n.Pix) > hintsMax:
+		return nil, errTooMany
 	}
 	return n.Pix, nil
 }

@@ -123,6 +123,7 @@ func TestBody(t *testing.T) {
 		{"a trial without payments", `{"evento":"teste_webhook"}`, 200, 0, ""},
 		{"no id", `{"pix":[{"txid":"t"},{"endToEndId":"E1"}]}`, 200, 1, "1 hint,1 unreadable"},
 		{"an id that can be none", `{"pix":[{"endToEndId":"E1' OR 1=1"},{"endToEndId":"` + strings.Repeat("E", 100) + `"}]}`, 200, 0, "2 unreadable"},
+		{"one that cannot be read", `{"pix":[{"endToEndId":"E1","txid":5},"x",{"endToEndId":"E1"}]}`, 200, 1, "1 hint,2 unreadable"},
 		{"unknown fields", `{"pix":[{"endToEndId":"E1","gnExtras":{"x":[1]}}],"more":1}`, 200, 1, "1 hint"},
 		{"not JSON", `pix=1`, 400, 0, "1 unreadable"},
 		{"nothing", ``, 400, 0, "1 unreadable"},

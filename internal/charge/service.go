@@ -326,8 +326,12 @@ func (s *Service) Cancel(ctx context.Context, public string) (Charge, error) {
 		return c, errors.Join(removeErr, err)
 	}
 	now, err := get(ctx, s.DB, c.Account, c.ID)
-	if err == nil && now.Status == Pending {
+	switch {
+	case err != nil, now.Status == Cancelled:
+	case now.Status == Pending:
 		err = removeErr
+	default:
+		err = ErrNotPending // somebody was faster
 	}
 	return now, err
 }

@@ -832,6 +832,11 @@ func TestCancelRefusals(t *testing.T) {
 				t.Errorf("told %v, want %v", err, want)
 			}
 		}
+		paid := n.create(n.account(), 1000)
+		n.pay(paid.TxID, 1000)
+		if now, err := n.Cancel(ctx, "chg_"+paid.ID.String()); !errors.Is(err, charge.ErrNotPending) || now.Status != charge.Paid {
+			t.Errorf("paid before: %s, %v", now.Status, err)
+		}
 		for _, ref := range []string{"", c.TxID, "chg_" + n.IDs.New().String()} {
 			if _, err := n.Cancel(ctx, ref); !errors.Is(err, charge.ErrNotFound) {
 				t.Errorf("%q: %v", ref, err)

@@ -450,14 +450,14 @@ func tokenIsRefused(t *testing.T, b *bench) {
 
 func creationFaults(t *testing.T, b *bench) {
 	b.create(t, newCharge()) // so that there is a token and a connection
-	for _, tt := range []struct{ kind, want, books string }{
-		{"http_500", "unknown down", ""},
-		{"http_429", "refused rate_limited", ""},
-		{"reject", "refused business", ""},
-		{"lost_executed", "", "ATIVA 12.34"},
-		{"lost_not_executed", "unknown down", ""},
-		{"slow", "", "ATIVA 12.34"},
-		{"garbage", "", "ATIVA 12.34"},
+	for _, tt := range []struct{ kind, want, books, lost string }{
+		{kind: "http_500", want: "unknown down"},
+		{kind: "http_429", want: "refused rate_limited"},
+		{kind: "reject", want: "refused business"},
+		{kind: "lost_executed", books: "ATIVA 12.34", lost: "unknown down"},
+		{kind: "lost_not_executed", want: "unknown down"},
+		{kind: "slow", books: "ATIVA 12.34"}, // and not too slow
+		{kind: "garbage", books: "ATIVA 12.34", lost: "unknown protocol"},
 	} {
 		n := newCharge()
 		b.Fault(Fault{Operation: "charge.create", Kind: tt.kind, Times: 1})
@@ -466,11 +466,21 @@ func creationFaults(t *testing.T, b *bench) {
 		if got := b.Charges("alpha", n.TxID); got != tt.books {
 			t.Errorf("%s: the books show %q", tt.kind, got)
 		}
-		if err == nil && !cmp.Equal(c, b.get(t, n.TxID)) {
-			t.Errorf("%s: got %+v", tt.kind, c)
+		if err == nil {
+			var lost error
+			if c.Lost != nil {
+				lost = c.Lost
+			}
+			want(t, lost, tt.lost)
+			c.Lost = nil
+			if !cmp.Equal(c, b.get(t, n.TxID)) {
+				t.Errorf("%s: got %+v", tt.kind, c)
+			}
 		}
-		// And after the fault it works.
-		b.create(t, n)
+		// And after the fault it works, also when it was there already.
+		if again := b.create(t, n); again.Lost != nil {
+			t.Errorf("%s: what was answered is lost: %v", tt.kind, again.Lost)
+		}
 	}
 }
 

@@ -121,8 +121,11 @@ func (c *Client) CreateCharge(ctx context.Context, n acquirer.NewCharge) (acquir
 	case found.Status == acquirer.ChargeRemoved || found.Status == acquirer.ChargeRemovedByAcquirer:
 		return acquirer.Charge{}, c.Refuse(operationCreate, "the charge was removed", acquirer.ErrDuplicate)
 	}
-	if failure = c.complete(&found); failure != nil {
+	if failure := c.complete(&found); failure != nil {
 		return acquirer.Charge{}, failure
+	}
+	if failure.Class != acquirer.Business { // which says that it was there already
+		found.Lost = failure
 	}
 	return found, nil
 }
