@@ -135,6 +135,7 @@ type Window struct {
 	From, To time.Time // both included
 	Cursor   string    // as the page before told; "" means the first page
 	Exact    bool      // to the millisecond, which not every acquirer accepts; otherwise whole seconds
+	Returned bool      // only payments of which something was given back
 }
 
 // Page is a part of a list of payments.

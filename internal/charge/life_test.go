@@ -66,6 +66,7 @@ var lives = []struct {
 	{"the second payment given back", nil, "pay 10.00, pay 10.00, hear 1, refund 2 10.00, hear 2", end{charge.Paid, 0, has(1000), "cash_in 10.00 acquirer>available,inflow 10.00 acquirer>available,refund 10.00 available>acquirer", 1}},
 	{"the short payment given back", nil, "pay 9.00, hear 1, refund 1 9.00, hear 1", end{charge.Pending, 0, has(0), "inflow 9.00 acquirer>available,refund 9.00 available>acquirer", 0}},
 	{"given back, told by nobody", nil, "pay 10.00, hear 1, refund 1 10.00, day, reconcile, day, reconcile", end{charge.Refunded, 1000, has(0), "cash_in 10.00 acquirer>available,refund 10.00 available>acquirer", 1}},
+	{"given back late, told by nobody", nil, "pay 10.00, hear 1, day, reconcile, day, reconcile, day, refund 1 10.00, day, reconcile", end{charge.Refunded, 1000, has(0), "cash_in 10.00 acquirer>available,refund 10.00 available>acquirer", 1}},
 	{"removed", nil, "remove, get", end{charge.Cancelled, 0, has(0), "", 0}},
 	{"removed before expiry", nil, "remove, later, expire", end{charge.Cancelled, 0, has(0), "", 0}},
 	{"removed after too little", nil, "pay 2.00, remove, get", end{charge.Cancelled, 0, has(200), "inflow 2.00 acquirer>available", 0}},

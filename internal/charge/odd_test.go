@@ -122,7 +122,7 @@ func TestLongListsAreHalved(t *testing.T) {
 			n.advance(5 * time.Hour)
 		}
 		*o.list = func(w acquirer.Window) (acquirer.Page, bool) {
-			return acquirer.Page{Next: "more"}, w.To.Sub(w.From) > 4*time.Hour
+			return acquirer.Page{Next: "more"}, !w.Returned && w.To.Sub(w.From) > 4*time.Hour
 		}
 		n.step(n.Reconcile)
 		for _, c := range charges {

@@ -17,12 +17,40 @@ import (
 
 const unmatchedMax = 500 // that are listed
 
+const (
+	returnsEvery = time.Hour          // of business time
+	returnsSpan  = 7 * 24 * time.Hour // of payments whose returns are read at once
+)
+
 // Reconcile reads each acquirer's list of payments since the last time and settles what is unknown here.
 func (s *Service) Reconcile(ctx context.Context) (did bool, err error) {
 	lists := inquiry.Lists{DB: s.DB, Clock: s.Clock}
-	return lists.Reconcile(ctx, s.Router.Health(), func(acquirer string) (list inquiry.List, ok bool) {
+	acquirers := s.Router.Health()
+	did, err = lists.Reconcile(ctx, acquirers, func(acquirer string) (list inquiry.List, ok bool) {
 		at, ok := s.Router.Get(acquirer)
 		return inquiry.List{Name: acquirer, Read: s.reader(at)}, ok
+	})
+	return did, errors.Join(err, inquiry.Each(acquirers, func(h *acquirer.Health) error { return s.readReturns(ctx, lists, h.Acquirer) }))
+}
+
+// readReturns reads, every now and then, what an acquirer gave back of payments however old: they can be given back for
+// long, and when its notification is lost nobody tells of it.
+func (s *Service) readReturns(ctx context.Context, lists inquiry.Lists, name string) error {
+	at, ok := s.Router.Get(name)
+	if !ok {
+		return nil
+	}
+	now := s.Clock.Now()
+	list := inquiry.List{Name: name + ", returned", Read: s.reader(at)}
+	return lists.Again(ctx, list, returnsEvery, func(_ context.Context, after time.Time) (acquirer.Window, bool, error) {
+		if after.IsZero() {
+			after = now.Add(-inquiry.ReturnTimeMax)
+		}
+		to := after.Add(returnsSpan)
+		if to.After(now) {
+			to = now
+		}
+		return acquirer.Window{From: after, To: to, Returned: true}, after.Before(now), nil
 	})
 }
 
@@ -42,6 +70,12 @@ func (s *Service) readPage(ctx context.Context, at acquirer.Acquirer, w acquirer
 			slog.String("acquirer", at.Name()), slog.Int("payments", page.Unreadable), slog.Time("from", w.From), slog.Time("to", w.To))
 	}
 	failed := inquiry.Each(page.Payments, func(p *acquirer.Payment) error {
+		if w.Returned {
+			// What was nobody's is listed since it came, or came before we did.
+			if _, err := s.byTxID(ctx, p.TxID); errors.Is(err, sqldb.ErrNoRows) {
+				return nil
+			}
+		}
 		_, err := s.match(ctx, at.Name(), p)
 		if err == nil || !s.stuck.IsOver(settledName(at.Name(), p), err, s.Clock.Now()) {
 			return err

@@ -817,6 +817,22 @@ func TestUnmatched(t *testing.T) {
 	})
 }
 
+// What strangers were paid before we came is not ours to match when it is given back.
+func TestReturnsOfStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stranger := w.node(sqltest.Open(t, sqltest.SQLite(t)))
+	e2e := w.pay(stranger.create(stranger.account(), 1000).TxID, 1000)
+	w.advance(48 * time.Hour)
+	n := w.node(sqltest.Open(t, sqltest.SQLite(t)))
+	w.refund(e2e, 1000)
+	w.advance(time.Hour)
+	n.reconcile()
+	if count, err := charge.CountUnmatched(t.Context(), n.db); err != nil || count != 0 {
+		t.Errorf("%d unmatched: %v", count, err)
+	}
+}
+
 func TestCancelRefusals(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, n *node) {

@@ -57,7 +57,7 @@ func (s *Service) reconcile(ctx context.Context, lists inquiry.Lists, at acquire
 		}
 		did = did || more
 	}
-	return did, errors.Join(err, lists.Again(ctx, list, func(ctx context.Context, after time.Time) (acquirer.Window, bool, error) {
+	return did, errors.Join(err, lists.Again(ctx, list, inquiry.ReadEvery, func(ctx context.Context, after time.Time) (acquirer.Window, bool, error) {
 		return s.undecided(ctx, at.Name(), after)
 	}))
 }

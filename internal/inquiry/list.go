@@ -13,13 +13,16 @@ import (
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
+// ReturnTimeMax is how old a payment can be when it is given back.
+const ReturnTimeMax = 90 * 24 * time.Hour
+
 // Passes are how old things are when an acquirer's list of them is read: at once for what nobody told us of, and again
-// later for money that was given back since, which no list tells by itself. After 90 days nothing is given back.
-var Passes = []time.Duration{0, 10 * time.Minute, 24 * time.Hour, 90 * 24 * time.Hour}
+// later for money that was given back since, which no list tells by itself.
+var Passes = []time.Duration{0, 10 * time.Minute, 24 * time.Hour, ReturnTimeMax}
 
 const (
 	readLag     = 3 * time.Second             // of business time in which we are told of what happens, and need not look
-	readEvery   = 20 * time.Second            // of business time; Passes over old things are read less often
+	ReadEvery   = 20 * time.Second            // of business time; Passes over old things are read less often
 	readShare   = 20                          // of a pass's age that may go by between two reads
 	readOverlap = 30 * time.Second            // that is read again, because clocks differ and lists may be late
 	windowMax   = 24 * time.Hour              // read at once after a long absence
@@ -81,7 +84,7 @@ func (l Lists) Step(ctx context.Context, list List) (more bool, err error) {
 	}
 	until := l.Clock.Now().Add(-max(list.Age, readLag))
 	read, err := l.readUntil(ctx, name, list.Past)
-	if err != nil || until.Sub(read) < max(readEvery, list.Age/readShare) {
+	if err != nil || until.Sub(read) < max(ReadEvery, list.Age/readShare) {
 		return false, err
 	}
 	err = l.alone(ctx, name, func() error {
@@ -105,13 +108,13 @@ func (l Lists) Step(ctx context.Context, list List) (more bool, err error) {
 	return more && err == nil, err
 }
 
-// Again reads parts of a list again, every now and then, because what they list may have changed and no list tells that.
+// Again reads parts of a list again, as often as said, because what they list may have changed and no list tells that.
 // next returns the part after a moment, and false after the last. A part is read as far as its pages go.
-func (l Lists) Again(ctx context.Context, list List, next func(ctx context.Context, after time.Time) (acquirer.Window, bool, error)) error {
+func (l Lists) Again(ctx context.Context, list List, every time.Duration, next func(ctx context.Context, after time.Time) (acquirer.Window, bool, error)) error {
 	name := list.Name + ", again"
 	now := l.Clock.Now()
-	read, err := l.readUntil(ctx, name, readEvery)
-	if err != nil || now.Sub(read) < readEvery {
+	read, err := l.readUntil(ctx, name, every)
+	if err != nil || now.Sub(read) < every {
 		return err
 	}
 	return l.alone(ctx, name, func() error {

@@ -360,9 +360,14 @@ func list(t *testing.T, b *bench) {
 	middle := b.Clock.Now()
 	b.Advance(time.Hour)
 	late := paid(second)
-	read := func(from, to time.Time) map[string]bool {
+	returned := paid(2)
+	for id := range returned {
+		late[id] = true
+		b.Refund(id, 100)
+	}
+	read := func(w acquirer.Window) map[string]bool {
 		t.Helper()
-		found, w := map[string]bool{}, acquirer.Window{From: from, To: to}
+		found := map[string]bool{}
 		for pages := 1; ; pages++ {
 			page, err := b.acquirer.ListPayments(t.Context(), w)
 			if err != nil || page.Unreadable != 0 || pages > first {
@@ -387,16 +392,17 @@ func list(t *testing.T, b *bench) {
 		}
 	}
 	for _, tt := range []struct {
-		name     string
-		from, to time.Time
-		want     map[string]bool
+		name   string
+		window acquirer.Window
+		want   map[string]bool
 	}{
-		{"all", start, b.Clock.Now(), all},
-		{"the early", start, middle, early},
-		{"the late", middle.Add(30 * time.Minute), b.Clock.Now(), late},
-		{"none", start.Add(-time.Hour), start.Add(-time.Minute), map[string]bool{}},
+		{"all", acquirer.Window{From: start, To: b.Clock.Now()}, all},
+		{"the early", acquirer.Window{From: start, To: middle}, early},
+		{"the late", acquirer.Window{From: middle.Add(30 * time.Minute), To: b.Clock.Now()}, late},
+		{"given back", acquirer.Window{From: start, To: b.Clock.Now(), Returned: true}, returned},
+		{"none", acquirer.Window{From: start.Add(-time.Hour), To: start.Add(-time.Minute)}, map[string]bool{}},
 	} {
-		if diff := cmp.Diff(tt.want, read(tt.from, tt.to)); diff != "" {
+		if diff := cmp.Diff(tt.want, read(tt.window)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}

@@ -259,6 +259,9 @@ func (c *Client) ListPayments(ctx context.Context, w acquirer.Window) (acquirer.
 	if err != nil {
 		return acquirer.Page{}, err
 	}
+	if w.Returned {
+		query.Set("devolucaoPresente", "true")
+	}
 	var reply paymentList
 	if err := c.Do(ctx, Call{Operation: operationList, Method: http.MethodGet, Path: "/pix", Query: query, Reply: &reply}); err != nil {
 		return acquirer.Page{}, err
