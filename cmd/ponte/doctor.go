@@ -70,7 +70,7 @@ func (c *doctorCommand) Run(e *env) error {
 		add("clock", fmt.Sprintf("%v off the database's; business time is %v ahead", skew.Round(time.Millisecond), core.Clock.Offset()), err)
 		health, err := app.CheckAcquirers(e.ctx, core, e.store, serve)
 		if errors.Is(err, app.ErrNoSimulator) && serve.Simulator == "" { // it is inside the server, which need not run
-			add("acquirers", "not asked, no simulator answers at "+serve.SimulatorListen+": if the server runs with another --simulator-listen, give it here too", nil)
+			add("acquirers", "not asked: "+oneLine(err), nil)
 		} else if err != nil {
 			add("acquirers", "", err)
 		}

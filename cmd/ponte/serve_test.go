@@ -93,6 +93,19 @@ func TestOperator(t *testing.T) {
 		if got := p.get(t, key, "/v1/balance"); got != "200" { // new accounts count at once
 			t.Fatalf("a new account: %s", got)
 		}
+		// Commands find the server's simulators wherever they are.
+		var charge struct {
+			ID string `json:"id"`
+		}
+		testkit.Do(t, p.url, testkit.Request{
+			Method: http.MethodPost, Path: "/v1/charges", Key: key, Header: http.Header{"Idempotency-Key": {"key-0001"}}, Body: `{"amount": 10}`,
+		}).Want(t, http.StatusCreated).Decode(t, &charge)
+		if told := in.must(t, "charge", "cancel", charge.ID, "--json"); !strings.Contains(told, `"cancelled"`) {
+			t.Errorf("the charge: %s", told)
+		}
+		if told := in.must(t, "doctor"); !strings.Contains(told, "acquirer alpha") {
+			t.Errorf("the doctor says %s", told)
+		}
 		in.must(t, "account", "adjust", account, "--currency", "BRL", "--amount", "12.34", "--reason", "opening")
 		if body := string(testkit.Do(t, p.url, testkit.Request{Path: "/v1/balance", Key: key}).Body); !strings.Contains(body, `"available_balance":12.34`) {
 			t.Errorf("an adjustment: %s", body)

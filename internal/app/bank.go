@@ -32,6 +32,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/node"
 	"github.com/ponte-pay/ponte/internal/simulator"
 	"github.com/ponte-pay/ponte/internal/simulator/chainworld"
+	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
 // Bank is where money comes from and goes to: real acquirers, or the simulators, never both.
@@ -321,7 +322,28 @@ func openRunning(ctx context.Context, core *Core, store config.Store, serve conf
 	if len(named) > 0 {
 		return openReal(core.Clock, store, named)
 	}
+	if serve.Simulator == "" {
+		last, err := sqldb.One(ctx, core.DB, sqldb.Scalar[string], selectSimulator)
+		if err != nil && !errors.Is(err, sqldb.ErrNoRows) {
+			return nil, err
+		}
+		serve.Simulator = last
+	}
 	return openOutside(ctx, core, cmp.Or(strings.TrimSuffix(serve.Simulator, "/"), "http://"+serve.SimulatorListen))
+}
+
+const (
+	upsertSimulator = `INSERT INTO simulator (name, url) VALUES ('last', $1)
+ON CONFLICT (name) DO UPDATE SET url = excluded.url WHERE simulator.url <> excluded.url`
+	selectSimulator = `SELECT url FROM simulator WHERE name = 'last'`
+)
+
+// noteSimulator tells commands where this server's simulators are.
+func (c *Core) noteSimulator(ctx context.Context, url string) error {
+	return c.DB.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
+		tx.Queue(ctx, upsertSimulator, url)
+		return nil
+	})
 }
 
 // CancelCharge removes an unpaid charge at its acquirer and then here, and returns what became of it.

@@ -276,6 +276,7 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 		s.log.LogAttrs(ctx, slog.LevelInfo, "metrics and profiles", slog.String("url", "http://"+admin.Addr().String()))
 	}
 	base := scheme + "://" + listener.Addr().String()
+	simulator := strings.TrimSuffix(s.config.Simulator, "/")
 	if inside := s.bank.inside; inside != nil {
 		controls, err := listen(ctx, s.config.SimulatorListen)
 		if err != nil {
@@ -283,6 +284,12 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 			return err
 		}
 		servers = append(servers, &server{s.http(inside.Handler()), netutil.LimitListener(controls, connectionsMax)})
+		simulator = "http://" + controls.Addr().String()
+	}
+	if s.bank.Simulated {
+		if err := s.core.noteSimulator(ctx, simulator); err != nil {
+			return err
+		}
 	}
 	if err := s.checkReachable(); err != nil {
 		return err
