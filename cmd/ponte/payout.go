@@ -2,13 +2,13 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/app"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
-	"github.com/ponte-pay/ponte/internal/payout"
-	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
 type payoutCommands struct {
@@ -73,8 +73,20 @@ func (*payoutDoubt) Run(e *env) error {
 		return e.print(list, "No payout is in doubt.")
 	}
 	text := table("PAYOUT ACCOUNT GROSS CURRENCY ACQUIRER ACQUIRER_ID SENDS SINCE", rows)
-	if len(doubts) == payout.DoubtsMax || len(crypto) == withdrawal.DoubtsMax {
-		text += "\nThere may be more, younger ones: ponte doctor counts all."
+	if more, err := moreDoubts(e, core, len(list)); err != nil {
+		return err
+	} else if more > 0 {
+		text += fmt.Sprintf("\n%d more, younger ones are not shown.", more)
 	}
 	return e.print(list, text)
+}
+
+// moreDoubts returns how many are in doubt beside those that are listed.
+func moreDoubts(e *env, core *app.Core, listed int) (int64, error) {
+	pix, err := core.CountDoubts(e.ctx)
+	if err != nil {
+		return 0, err
+	}
+	crypto, err := core.CountCryptoDoubts(e.ctx)
+	return pix.Payouts + crypto.Withdrawals - int64(listed), err
 }

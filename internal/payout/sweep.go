@@ -190,15 +190,14 @@ func send(ctx context.Context, at acquirer.Payer, p *Payout) (acquirer.Payout, e
 	return at.SendPayout(ctx, p.order())
 }
 
-// Bounds of what is in doubt.
 const (
-	DoubtsMax  = 500     // that are listed
+	doubtsMax  = 500     // that are listed
 	countedMax = 100_000 // that are added up
 )
 
 // ListDoubts returns the payouts of which nobody knows whether their money left, oldest doubt first.
 func ListDoubts(ctx context.Context, q sqldb.Querier) ([]Payout, error) {
-	return sqldb.All(ctx, q, scanPayout, findDoubts, DoubtsMax)
+	return sqldb.All(ctx, q, scanPayout, findDoubts, doubtsMax)
 }
 
 // Doubt is the money of which nobody knows whether it left.

@@ -167,15 +167,14 @@ func (s *Service) giveUp(ctx context.Context, w *Withdrawal, message string) err
 	return err
 }
 
-// Bounds of what is in doubt.
 const (
-	DoubtsMax  = 500     // that are listed
+	doubtsMax  = 500     // that are listed
 	countedMax = 100_000 // that are added up
 )
 
 // ListDoubts returns the withdrawals of which nobody knows whether their coins left, oldest doubt first.
 func ListDoubts(ctx context.Context, q sqldb.Querier) ([]Withdrawal, error) {
-	return sqldb.All(ctx, q, scanWithdrawal, findDoubts, DoubtsMax)
+	return sqldb.All(ctx, q, scanWithdrawal, findDoubts, doubtsMax)
 }
 
 // Doubt is the money of which nobody knows whether it left.
