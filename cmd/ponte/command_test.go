@@ -336,9 +336,12 @@ func TestRefusals(t *testing.T) {
 		{[]string{"audit", "more"}, usage, "more"},
 		{[]string{"statement", account, "--from", "2026-01-01", "--to", "2026-01-02", "--format", "xml"}, usage, "--format"},
 		{[]string{"audit", "--config", config}, usage, `"databse"`},
-		{[]string{"audit", "--config", "/nowhere/ponte.yaml"}, usage, "/nowhere/ponte.yaml"},
+		{[]string{"audit", "--config", "/nowhere/ponte.yaml"}, usage, "ponte: --config: open /nowhere/ponte.yaml"},
 		{[]string{"serve", "--listen", "0.0.0.0:0"}, usage, "plain text"},
 		{[]string{"serve", "--listen", "8080"}, usage, "HOST:PORT"},
+		{[]string{"serve", "--simulator-listen", "0.0.0.0:0"}, usage, "--simulator-listen 0.0.0.0:0 would serve the simulator in plain text"},
+		{[]string{"serve", "--trusted-proxy", "foo"}, usage, `--trusted-proxy: "foo" is no network`},
+		{[]string{"simulator", "--listen", "0.0.0.0:0"}, usage, "--listen 0.0.0.0:0 would serve the simulator in plain text"},
 		{[]string{"serve", "--log-format", "xml"}, usage, "--log-format"},
 		{[]string{"serve", "--tls-cert", "/nowhere/cert.pem"}, usage, "go together"},
 	} {

@@ -15,6 +15,9 @@ type simulatorCommand struct {
 	LogLevel    slog.Level `help:"debug, info, warn or error." default:"info" env:"PONTE_LOG_LEVEL"`
 }
 
+// Validate refuses to serve others than this machine.
+func (c *simulatorCommand) Validate() error { return config.CheckSimulatorListen("--listen", c.Listen) }
+
 func (c *simulatorCommand) Run(e *env) error {
 	log := newLog(e.stderr, config.Serve{LogFormat: c.LogFormat, LogLevel: c.LogLevel})
 	return app.RunSimulator(e.ctx, app.SimulatorOptions{Data: e.store.Data, Listen: c.Listen, SettleAfter: c.SettleAfter}, log, func(url string) {
