@@ -109,6 +109,8 @@ func (d *pgDriver) close() {
 
 func (d *pgDriver) down() error { return nil }
 
+func (d *pgDriver) broken() <-chan struct{} { return nil }
+
 // apart has the connections that are kept free for it.
 func (d *pgDriver) apart() driver {
 	return &pgDriver{pool: d.convoy.pool, locks: d.locks, convoy: d.convoy} // it is not tended to
