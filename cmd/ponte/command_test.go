@@ -283,6 +283,7 @@ func TestRefusals(t *testing.T) {
 	if err := os.WriteFile(config, []byte("databse: postgres://u:hunter2@h/d\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	noSuch := strings.Replace(sqltest.EmptyPostgres(t), "ponte_empty_", "ponte_gone_", 1)
 	const failed, usage = 1, 2
 	for i, c := range []struct {
 		args   []string
@@ -321,6 +322,8 @@ func TestRefusals(t *testing.T) {
 		{[]string{"audit", "--database", "sqlite:/nowhere/ponte.db"}, failed, "ponte serve"},
 		{[]string{"audit", "--database", "sqlite:" + t.TempDir()}, failed, "folder"},
 		{[]string{"audit", "--database", "sqlite:" + garbage}, failed, "not a database"},
+		{[]string{"audit", "--database", "sqlite:"}, failed, `--database "sqlite:": sqldb: a database is sqlite:PATH or postgres://USER@HOST/NAME`},
+		{[]string{"audit", "--database", noSuch}, failed, "PostgreSQL refuses the connection"},
 		{[]string{"audit", "--database", "mysql://u:hunter2@h/d"}, failed, "postgres://"},
 		{[]string{"audit", "--database", "postgres://u:hunter2@127.0.0.1:1/d"}, failed, "127.0.0.1"},
 		{[]string{"audit", "--database", "postgres://u:hunter2@127.0.0.1:port/d"}, failed, "cannot be read"},

@@ -64,6 +64,9 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
+		if answer, ok := errors.AsType[*pgconn.PgError](err); ok { // such as that there is no such database
+			return nil, fmt.Errorf("sqldb: PostgreSQL refuses the connection: %w", answer)
+		}
 		return nil, fmt.Errorf("sqldb: PostgreSQL does not answer: %w", pgError(err))
 	}
 	leaders := config.Copy()

@@ -109,7 +109,7 @@ type session interface {
 // Open opens sqlite:PATH or postgres://... . The SQLite file is created when its folder exists; PostgreSQL must answer.
 func Open(ctx context.Context, url string) (*DB, error) {
 	switch path, isLite := strings.CutPrefix(url, "sqlite:"); {
-	case isLite:
+	case isLite && path != "":
 		d, err := openLite(ctx, path)
 		if err != nil {
 			return nil, err
