@@ -63,6 +63,34 @@ func TestFirstStart(t *testing.T) {
 	})
 }
 
+// TestFirstStartJSON starts for a program: what a person is told is one value.
+func TestFirstStartJSON(t *testing.T) {
+	t.Parallel()
+	in := onSQLite(t)
+	start := func() greeting {
+		t.Helper()
+		p := in.start(t, "--json")
+		p.ready(t, regexp.MustCompile(`"api_url": "(http://127\.0\.0\.1:\d+)/v1",\n(?s:.*)\n}\n`))
+		defer p.stop(t)
+		var g greeting
+		decodeOne(t, p.stdout.String(), &g)
+		if g.API != p.url+"/v1" || g.Dashboard != p.url+"/" || !strings.HasPrefix(g.Bank, "http://127.0.0.1:") || !strings.HasPrefix(g.Invitation, p.url+"/invitations/") {
+			t.Errorf("%+v", g)
+		}
+		if g.Key != "" && p.get(t, g.Key, "/v1/balance") != "200" {
+			t.Error("the key does not work")
+		}
+		return g
+	}
+	g := start()
+	if !anyKey.MatchString(g.Key) || !strings.HasPrefix(g.Account, "acc_") || g.Name != "demo" {
+		t.Errorf("the first start: %+v", g)
+	}
+	if g := start(); g.Key != "" || g.Account != "" {
+		t.Errorf("the second start: %+v", g)
+	}
+}
+
 // try runs a printed line as it stands, or does what it says where there is no curl.
 func try(t *testing.T, line string) {
 	t.Helper()
