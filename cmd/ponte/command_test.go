@@ -381,6 +381,27 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestInvitationLink makes links to where people reach the dashboard: the public URL, or where the server listens.
+func TestInvitationLink(t *testing.T) {
+	t.Parallel()
+	in := onSQLite(t)
+	in.must(t, "migrate")
+	config := filepath.Join(t.TempDir(), "ponte.yaml")
+	if err := os.WriteFile(config, []byte("listen: 127.0.0.1:8181\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"http://127.0.0.1:8080/":   {},
+		"http://127.0.0.1:8181/":   {"--config", config},
+		"https://pay.example.com/": {"--config", config, "--url", "https://pay.example.com/"},
+	} {
+		r := in.call(t, append([]string{"user", "invite", "op@example.com", "--operator"}, args...)...)
+		if r.status != 0 || !strings.HasPrefix(r.stdout, "link  "+want+"invitations/") {
+			t.Errorf("%v: status %d: %s%s", args, r.status, r.stdout, r.stderr)
+		}
+	}
+}
+
 // TestNewerSchema meets a database of a later version.
 func TestNewerSchema(t *testing.T) {
 	t.Parallel()
