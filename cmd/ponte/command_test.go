@@ -283,6 +283,7 @@ func TestRefusals(t *testing.T) {
 	if err := os.WriteFile(config, []byte("databse: postgres://u:hunter2@h/d\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	noSuch := strings.Replace(sqltest.EmptyPostgres(t), "ponte_empty_", "ponte_gone_", 1)
 	const failed, usage = 1, 2
 	for i, c := range []struct {
 		args   []string
@@ -321,6 +322,8 @@ func TestRefusals(t *testing.T) {
 		{[]string{"audit", "--database", "sqlite:/nowhere/ponte.db"}, failed, "ponte serve"},
 		{[]string{"audit", "--database", "sqlite:" + t.TempDir()}, failed, "folder"},
 		{[]string{"audit", "--database", "sqlite:" + garbage}, failed, "not a database"},
+		{[]string{"audit", "--database", "sqlite:"}, failed, `--database "sqlite:": sqldb: a database is sqlite:PATH or postgres://USER@HOST/NAME`},
+		{[]string{"audit", "--database", noSuch}, failed, "PostgreSQL refuses the connection"},
 		{[]string{"audit", "--database", "mysql://u:hunter2@h/d"}, failed, "postgres://"},
 		{[]string{"audit", "--database", "postgres://u:hunter2@127.0.0.1:1/d"}, failed, "127.0.0.1"},
 		{[]string{"audit", "--database", "postgres://u:hunter2@127.0.0.1:port/d"}, failed, "cannot be read"},
@@ -336,9 +339,12 @@ func TestRefusals(t *testing.T) {
 		{[]string{"audit", "more"}, usage, "more"},
 		{[]string{"statement", account, "--from", "2026-01-01", "--to", "2026-01-02", "--format", "xml"}, usage, "--format"},
 		{[]string{"audit", "--config", config}, usage, `"databse"`},
-		{[]string{"audit", "--config", "/nowhere/ponte.yaml"}, usage, "/nowhere/ponte.yaml"},
+		{[]string{"audit", "--config", "/nowhere/ponte.yaml"}, usage, "ponte: --config: open /nowhere/ponte.yaml"},
 		{[]string{"serve", "--listen", "0.0.0.0:0"}, usage, "plain text"},
 		{[]string{"serve", "--listen", "8080"}, usage, "HOST:PORT"},
+		{[]string{"serve", "--simulator-listen", "0.0.0.0:0"}, usage, "--simulator-listen 0.0.0.0:0 would serve the simulator in plain text"},
+		{[]string{"serve", "--trusted-proxy", "foo"}, usage, `--trusted-proxy: "foo" is no network`},
+		{[]string{"simulator", "--listen", "0.0.0.0:0"}, usage, "--listen 0.0.0.0:0 would serve the simulator in plain text"},
 		{[]string{"serve", "--log-format", "xml"}, usage, "--log-format"},
 		{[]string{"serve", "--tls-cert", "/nowhere/cert.pem"}, usage, "go together"},
 	} {
@@ -372,6 +378,27 @@ func TestRefusals(t *testing.T) {
 	in.json(t, &audit, "audit")
 	if audit.Accounts != 1 || audit.Transfers != 2 {
 		t.Errorf("a refused command did something: %+v", audit)
+	}
+}
+
+// TestInvitationLink makes links to where people reach the dashboard: the public URL, or where the server listens.
+func TestInvitationLink(t *testing.T) {
+	t.Parallel()
+	in := onSQLite(t)
+	in.must(t, "migrate")
+	config := filepath.Join(t.TempDir(), "ponte.yaml")
+	if err := os.WriteFile(config, []byte("listen: 127.0.0.1:8181\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"http://127.0.0.1:8080/":   {},
+		"http://127.0.0.1:8181/":   {"--config", config},
+		"https://pay.example.com/": {"--config", config, "--url", "https://pay.example.com/"},
+	} {
+		r := in.call(t, append([]string{"user", "invite", "op@example.com", "--operator"}, args...)...)
+		if r.status != 0 || !strings.HasPrefix(r.stdout, "link  "+want+"invitations/") {
+			t.Errorf("%v: status %d: %s%s", args, r.status, r.stdout, r.stderr)
+		}
 	}
 }
 

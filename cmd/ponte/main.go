@@ -100,6 +100,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.WithHyphenPrefixedParameters(true),     // --amount -5
 		kong.Exit(func(code int) { status = code }), // --help
 		config.Files(),
+		config.Networks(),
 	)
 	if err != nil {
 		panic(err) // the struct above is wrong

@@ -40,40 +40,50 @@ func (c *serveCommand) Run(e *env) error {
 		if err != nil {
 			log.LogAttrs(e.ctx, slog.LevelError, "could not make the demo account and the first invitation", slog.String("error", err.Error()))
 		}
-		greet(e.stdout, greeting{
-			base: base, pages: cmp.Or(strings.TrimSuffix(c.PublicURL, "/"), strings.TrimSuffix(base, "/v1")), bank: bank.Page(c.Serve), First: first,
-		})
+		pages := cmp.Or(strings.TrimSuffix(c.PublicURL, "/"), strings.TrimSuffix(base, "/v1"))
+		g := greeting{API: base, Dashboard: pages + "/", Bank: bank.Page(c.Serve)}
+		g.add(first)
+		_ = e.greet(g) // nobody is reading; the service runs all the same
 		log.LogAttrs(e.ctx, slog.LevelInfo, "serving", slog.String("url", base), slog.Any("database", e.store))
 	})
 }
 
-// greeting is what a newcomer has to know.
+// greeting is what a newcomer has to know, and what --json prints. What there is none of is left out.
 type greeting struct {
-	app.First
-	base  string // of the API
-	pages string // of the dashboard
-	bank  string // the page of the simulated bank; "" when the banks are real
+	API        string `json:"api_url"`
+	Dashboard  string `json:"dashboard_url"`
+	Bank       string `json:"simulator_url,omitempty"`  // of simulated banks
+	Invitation string `json:"invitation_url,omitempty"` // of the first operator
+	Account    string `json:"account_id,omitempty"`     // made for a new database
+	Name       string `json:"account_name,omitempty"`
+	Key        string `json:"api_key,omitempty"`
+}
+
+func (g *greeting) add(first app.First) {
+	if first.Invitation != "" {
+		g.Invitation = invitationURL(g.Dashboard, first.Invitation)
+	}
+	if first.Key != "" {
+		g.Account, g.Name, g.Key = first.Account.ID.String(), first.Account.Name, first.Key
+	}
 }
 
 // greet tells a newcomer what to do next. The key and the link are shown this once.
-func greet(w io.Writer, g greeting) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Ponte is running at %s\n", g.base)
-	if g.bank != "" {
-		fmt.Fprintf(&b, "The banks are simulated, and no money is real. Pay as a customer would at %s\n", g.bank)
+func (e *env) greet(g greeting) error {
+	lines := []string{"Ponte is running at " + g.API}
+	if g.Bank != "" {
+		lines = append(lines, "The banks are simulated, and no money is real. Pay as a customer would at "+g.Bank)
 	}
-	fmt.Fprintf(&b, "The dashboard is at %s/\n", g.pages)
+	lines = append(lines, "The dashboard is at "+g.Dashboard)
 	if g.Invitation != "" {
-		fmt.Fprintf(&b, "\nThere is no operator yet. Whoever opens this link first becomes one; it works once, for three days:\n\n  %s\n\n",
-			invitationURL(g.pages, g.Invitation))
+		lines = append(lines, "", "There is no operator yet. Whoever opens this link first becomes one; it works once, for three days:", "", "  "+g.Invitation, "")
 	}
 	if g.Key != "" {
-		fmt.Fprintf(&b, "\nThis is a new database, so here is an account to try it with. Its key is shown only now:\n\n"+
-			"  account  %s (%s)\n  key      %s\n\nCreate a charge:\n\n"+
-			"  curl -s %s/charges -H 'Authorization: Bearer %s' -H 'Idempotency-Key: my-first-charge' -d '{\"amount\": 25.50, \"external_id\": \"order-1\"}'\n\n",
-			g.Account.ID, g.Account.Name, g.Key, g.base, g.Key)
+		lines = append(lines, "", "This is a new database, so here is an account to try it with. Its key is shown only now:", "",
+			fmt.Sprintf("  account  %s (%s)", g.Account, g.Name), "  key      "+g.Key, "", "Create a charge:", "",
+			fmt.Sprintf("  curl -s %s/charges -H 'Authorization: Bearer %s' -H 'Idempotency-Key: my-first-charge' -d '{\"amount\": 25.50, \"external_id\": \"order-1\"}'", g.API, g.Key), "")
 	}
-	_, _ = io.WriteString(w, b.String()) // nobody is reading; the service runs all the same
+	return e.print(g, strings.Join(lines, "\n"))
 }
 
 func newLog(w io.Writer, c config.Serve) *slog.Logger {

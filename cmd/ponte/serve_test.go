@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -59,6 +61,34 @@ func TestFirstStart(t *testing.T) {
 			t.Errorf("the key after a restart: %s", got)
 		}
 	})
+}
+
+// TestFirstStartJSON starts for a program: what a person is told is one value.
+func TestFirstStartJSON(t *testing.T) {
+	t.Parallel()
+	in := onSQLite(t)
+	start := func() greeting {
+		t.Helper()
+		p := in.start(t, "--json")
+		p.ready(t, regexp.MustCompile(`"api_url": "(http://127\.0\.0\.1:\d+)/v1",\n(?s:.*)\n}\n`))
+		defer p.stop(t)
+		var g greeting
+		decodeOne(t, p.stdout.String(), &g)
+		if g.API != p.url+"/v1" || g.Dashboard != p.url+"/" || !strings.HasPrefix(g.Bank, "http://127.0.0.1:") || !strings.HasPrefix(g.Invitation, p.url+"/invitations/") {
+			t.Errorf("%+v", g)
+		}
+		if g.Key != "" && p.get(t, g.Key, "/v1/balance") != "200" {
+			t.Error("the key does not work")
+		}
+		return g
+	}
+	g := start()
+	if !anyKey.MatchString(g.Key) || !strings.HasPrefix(g.Account, "acc_") || g.Name != "demo" {
+		t.Errorf("the first start: %+v", g)
+	}
+	if g := start(); g.Key != "" || g.Account != "" {
+		t.Errorf("the second start: %+v", g)
+	}
 }
 
 // try runs a printed line as it stands, or does what it says where there is no curl.
@@ -252,6 +282,52 @@ func TestDrainTimeout(t *testing.T) {
 	if status := p.wait(t); status != 0 || !strings.Contains(p.stderr.String(), "cut what was still under way") {
 		t.Errorf("status %d: %s", status, p.stderr.String())
 	}
+}
+
+// TestFullDisk fills the disk of a server until a COMMIT fails: it tells so once and ends, and the next one has what was
+// answered. A limit of the size of files stands for the disk.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	in := onSQLite(t)
+	p := in.serve(t)
+	key := anyKey.FindString(p.stdout.String())
+	p.stop(t)
+	small := *in
+	small.binary = filepath.Join(t.TempDir(), "ponte")
+	if err := os.WriteFile(small.binary, []byte("#!/bin/sh\nulimit -f 1000\nexec "+in.binary+` "$@"`+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p = small.serve(t)
+	var answered []string
+	testkit.Wait(t, "the disk to be full", func() bool {
+		name := fmt.Sprintf("full-disk-%d", len(answered))
+		got, err := testkit.Try(t.Context(), p.url, testkit.Request{
+			Method: http.MethodPost, Path: "/v1/charges", Key: key,
+			Body: `{"amount": 10, "external_id": "` + name + `"}`, Header: http.Header{"Idempotency-Key": {name}},
+		})
+		if err == nil && got.Status == http.StatusCreated {
+			answered = append(answered, name)
+			return false
+		}
+		if err == nil && got.Status != http.StatusServiceUnavailable {
+			t.Fatalf("got %d %s", got.Status, got.Body)
+		}
+		return true
+	})
+	status, log := p.wait(t), p.stderr.String()
+	if status != exitFailed || strings.Count(log, "a COMMIT failed: nothing more is written") != 1 || strings.Count(log, "ponte: stopped, because the database could not be written") != 1 {
+		t.Errorf("status %d: %s", status, log)
+	}
+	p = in.serve(t)
+	if len(answered) == 0 {
+		t.Fatal("nothing was answered before")
+	}
+	for _, name := range answered {
+		if got := p.get(t, key, "/v1/charges/ext:"+name); got != "200" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	in.must(t, "audit")
 }
 
 func TestKill(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
 
 	"github.com/ponte-pay/ponte/internal/app"
@@ -15,9 +14,14 @@ type simulatorCommand struct {
 	LogLevel    slog.Level `help:"debug, info, warn or error." default:"info" env:"PONTE_LOG_LEVEL"`
 }
 
+// Validate refuses to serve others than this machine.
+func (c *simulatorCommand) Validate() error { return config.CheckSimulatorListen("--listen", c.Listen) }
+
 func (c *simulatorCommand) Run(e *env) error {
 	log := newLog(e.stderr, config.Serve{LogFormat: c.LogFormat, LogLevel: c.LogLevel})
 	return app.RunSimulator(e.ctx, app.SimulatorOptions{Data: e.store.Data, Listen: c.Listen, SettleAfter: c.SettleAfter}, log, func(url string) {
-		fmt.Fprintf(e.stdout, "The simulators are running at %s\n\nUse them with\n\n  ponte serve --simulator %s\n\n", url, url)
+		_ = e.print(struct { // nobody is reading; the simulators run all the same
+			URL string `json:"url"`
+		}{url}, "The simulators are running at "+url, "", "Use them with", "", "  ponte serve --simulator "+url, "")
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -17,7 +18,8 @@ type userCommands struct {
 
 // site is where the dashboard is, for links.
 type site struct {
-	URL string `name:"url" help:"Where people reach the dashboard." default:"http://127.0.0.1:8080" placeholder:"URL" env:"PONTE_PUBLIC_URL"`
+	URL    string `name:"url" help:"Where people reach the dashboard. Default: where the server listens." placeholder:"URL" env:"PONTE_PUBLIC_URL"`
+	Listen string `help:"Where the server listens." hidden:"" default:"127.0.0.1:8080" env:"PONTE_LISTEN"`
 }
 
 func invitationURL(base, token string) string {
@@ -26,7 +28,7 @@ func invitationURL(base, token string) string {
 
 // printLink prints a one-time link.
 func (e *env) printLink(s site, token string) error {
-	link := invitationURL(s.URL, token)
+	link := invitationURL(cmp.Or(s.URL, "http://"+s.Listen), token)
 	return e.print(struct {
 		URL string `json:"url"`
 	}{link}, "link  "+link, "", "It is shown only now, works once, and expires in three days.")

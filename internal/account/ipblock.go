@@ -178,8 +178,8 @@ func (g *Guard) until(addr netip.Addr) int64 {
 	return max(g.list.until(addr), g.own[source(addr)].until)
 }
 
-// WrongKey counts a wrong key from addr; the twentieth within a minute blocks the address for five minutes, an IPv6 one
-// with all of its /64. The block counts here at once and on other nodes once it is stored; an error means that it is not
+// WrongKey counts a wrong key from addr; the twentieth on this node within a minute blocks the address for five minutes, an
+// IPv6 one with all of its /64. The block counts here at once and on other nodes once it is stored; an error means that it is not
 // stored yet, and the next Step tries again.
 func (g *Guard) WrongKey(ctx context.Context, addr netip.Addr) error {
 	addr = plain(addr)

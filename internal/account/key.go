@@ -94,6 +94,9 @@ func parseKey(s string) (prefix, secret string, ok bool) {
 	return prefix, secret, isHex(prefix) && isHex(secret)
 }
 
+// LooksLikeKey reports whether s begins as every key does, so that it is one or was meant to be.
+func LooksLikeKey(s string) bool { return strings.HasPrefix(s, keyMark) }
+
 // isPrefix reports whether s could name a key.
 func isPrefix(s string) bool { return len(s) == prefixChars && isHex(s) }
 

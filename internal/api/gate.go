@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/fault"
@@ -57,8 +58,8 @@ func (a *API) admit(w http.ResponseWriter, c *call, found *route) error {
 
 // authenticate finds out whose key it is and whether that account is served.
 func (a *API) authenticate(c *call) error {
-	presented, ok := presentedKey(c.Header)
-	if !ok {
+	presented := presentedKey(c.Header)
+	if presented == "" {
 		return errBadKey
 	}
 	principal, err := a.directory.Authenticate(c.Context(), presented)
@@ -82,17 +83,19 @@ func (a *API) authenticate(c *call) error {
 	return nil
 }
 
-// presentedKey returns the key of a request: in Authorization, with or without Bearer, or in x-api-key.
-func presentedKey(h http.Header) (key string, ok bool) {
-	if value := h.Get("Authorization"); value != "" {
-		scheme, rest, two := strings.Cut(value, " ")
-		if two && strings.EqualFold(scheme, "Bearer") {
-			return strings.TrimSpace(rest), true
-		}
-		return value, true
+// presentedKey returns the key of a request, or "" when it has none: in Authorization, with or without Bearer, or in
+// x-api-key. An Authorization that names another scheme, or nothing at all, is no key: proxies and libraries add such.
+func presentedKey(h http.Header) string {
+	value := h.Get("Authorization")
+	if account.LooksLikeKey(value) {
+		return value
 	}
-	value := h.Get("X-Api-Key")
-	return value, value != ""
+	if i := strings.IndexAny(value, " \t"); i >= 0 && strings.EqualFold(value[:i], "Bearer") {
+		if key := strings.Trim(value[i:], " \t"); key != "" {
+			return key
+		}
+	}
+	return h.Get("X-Api-Key")
 }
 
 // count takes a request off the key's window and tells in the header what is left.
@@ -114,7 +117,8 @@ func (a *API) count(w http.ResponseWriter, c *call) error {
 func tellLimit(h http.Header, v ratelimit.Verdict) {
 	h["X-Ratelimit-Limit"] = []string{strconv.Itoa(v.Limit)}
 	h["X-Ratelimit-Remaining"] = []string{strconv.Itoa(v.Remaining)}
-	h["X-Ratelimit-Reset"] = []string{strconv.FormatInt(v.Reset.Unix(), 10)}
+	// Rounded up, as retry-after is: the window still runs at the second before.
+	h["X-Ratelimit-Reset"] = []string{strconv.FormatInt(v.Reset.Add(time.Second-1).Unix(), 10)}
 }
 
 // permits returns nil when the key has one of the route's sets of scopes and the account has its resource.

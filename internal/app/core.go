@@ -119,7 +119,11 @@ func openDatabase(ctx context.Context, store config.Store, how Opening) (*sqldb.
 			_ = file.Close() // SQLite fills it and gives its companions the same rights
 		}
 	}
-	return sqldb.Open(ctx, store.URL())
+	db, err := sqldb.Open(ctx, store.URL())
+	if err != nil {
+		return nil, fmt.Errorf("--database %q: %w", store.Redacted(), err)
+	}
+	return db, nil
 }
 
 func open(ctx context.Context, db *sqldb.DB, how Opening) (*Core, error) {

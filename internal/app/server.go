@@ -46,6 +46,9 @@ const (
 	drainLook         = 10 * time.Millisecond
 )
 
+// errBroken ends a server whose database cannot be written any more: only another process can tell what is in it.
+var errBroken = errors.New("stopped, because the database could not be written; start again, once there is room on the disk")
+
 // Server is `ponte serve`: the API and every loop behind it.
 type Server struct {
 	core    *Core
@@ -243,8 +246,8 @@ func (s *Server) Work(ctx context.Context) {
 	running.Wait()
 }
 
-// Run serves until ctx ends, then lets requests under way finish. ready is called once, with the API's base URL, when
-// the first request can be answered.
+// Run serves until ctx ends, or fails when the database is broken, then lets requests under way finish. ready is called
+// once, with the API's base URL, when the first request can be answered.
 func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL string)) error {
 	secure, err := newTLS(ctx, store, s.config, s.log)
 	if err != nil {
@@ -308,10 +311,17 @@ func (s *Server) Run(ctx context.Context, store config.Store, ready func(baseURL
 			}
 		})
 	}
-	failed := make(chan error, len(servers))
+	failed := make(chan error, len(servers)+1)
 	for _, srv := range servers {
 		go func() { failed <- srv.serve() }()
 	}
+	running.Go(func() {
+		if err := s.core.DB.Broken(work); err != nil {
+			s.log.LogAttrs(work, slog.LevelError, "a COMMIT failed: nothing more is written, and the server stops; a start reads the file again",
+				slog.String("error", err.Error()))
+			failed <- errBroken
+		}
+	})
 	ready(base + api.Prefix)
 
 	select {

@@ -137,6 +137,18 @@ func (s Serve) Validate() error {
 			return fmt.Errorf("--admin-listen %q: want a loopback HOST:PORT, because it asks for no key, or off", s.AdminListen)
 		}
 	}
+	return CheckSimulatorListen("--simulator-listen", s.SimulatorListen)
+}
+
+// CheckSimulatorListen refuses an address of the simulator's page that others than this machine reach. flag is what gave it.
+func CheckSimulatorListen(flag, address string) error {
+	host, _, err := net.SplitHostPort(address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %q: want HOST:PORT, such as 127.0.0.1:8090", flag, address)
+	case !isLoopback(host):
+		return fmt.Errorf("%s %s would serve the simulator in plain text, and it asks for no key: want a loopback address, such as 127.0.0.1:8090", flag, address)
+	}
 	return nil
 }
 

@@ -35,7 +35,7 @@ func parse(t *testing.T, args ...string) (commands, error) {
 		return commands{}, err
 	}
 	var c commands
-	parser, err := kong.New(&c, config.Files(), kong.Exit(func(int) { t.Error("it exits") }))
+	parser, err := kong.New(&c, config.Files(), config.Networks(), kong.Exit(func(int) { t.Error("it exits") }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +157,7 @@ admin_listen: "off"
 		"unknown name":           {"listen: 127.0.0.1:1\nlisten_on: x\n", `unknown setting "listen_on"`},
 		"unknown name, a secret": {"databse: postgres://u:hunter2@h/d\n", `unknown setting "databse"`},
 		"no YAML":                {"listen: [", "yaml"},
+		"a name twice":           {"listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", "already defined"},
 		"a list":                 {"- listen\n", "yaml"},
 		"a bad value":            {"drain_timeout: soon\n", "drain-timeout"},
 		"a bad network":          {"trusted_proxy: [10.0.0.0/99]\n", "trusted-proxy"},
@@ -166,12 +167,12 @@ admin_listen: "off"
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := parse(t, "serve", "--config", file(t, c.content))
-			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "--help") {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
 	}
-	if _, err := parse(t, "serve", "--config", "/nowhere/ponte.yaml"); err == nil || !strings.Contains(err.Error(), "/nowhere/ponte.yaml") {
+	if _, err := parse(t, "serve", "--config", "/nowhere/ponte.yaml"); err == nil || !strings.HasPrefix(err.Error(), "--config: open /nowhere/ponte.yaml") {
 		t.Errorf("a missing file: %v", err)
 	}
 }
@@ -239,7 +240,13 @@ func TestValidate(t *testing.T) {
 		{"admin for everybody", []string{"--admin-listen", "0.0.0.0:9090"}, "--admin-listen"},
 		{"admin for everybody beside TLS", []string{"--admin-listen", ":9090", "--tls-cert", cert.CertFile, "--tls-key", cert.KeyFile}, "--admin-listen"},
 		{"no admin address", []string{"--admin-listen", "no"}, "--admin-listen"},
-		{"no network", []string{"--trusted-proxy", "proxy"}, "trusted-proxy"},
+		{"simulator on loopback", []string{"--simulator-listen", "[::1]:8090"}, ""},
+		{"simulator for everybody", []string{"--simulator-listen", "0.0.0.0:8090"}, "--simulator-listen 0.0.0.0:8090 would serve the simulator in plain text"},
+		{"simulator for everybody beside TLS", []string{"--simulator-listen", ":8090", "--tls-cert", cert.CertFile, "--tls-key", cert.KeyFile}, "plain text"},
+		{"no simulator address", []string{"--simulator-listen", "8090"}, "HOST:PORT"},
+		{"no network", []string{"--trusted-proxy", "proxy"}, `--trusted-proxy: "proxy" is no network`},
+		{"an address", []string{"--trusted-proxy", "10.0.0.1"}, `--trusted-proxy: "10.0.0.1" is no network`},
+		{"two networks", []string{"--trusted-proxy", "10.0.0.0/8,2001:db8::/32"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

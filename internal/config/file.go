@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -45,12 +47,29 @@ func SecretFiles() error {
 // Files returns the option that lets a YAML file set flags that neither the command line nor the environment sets. The
 // names in the file are the flags'.
 func Files() kong.Option {
-	return kong.PostBuild(func(k *kong.Kong) error {
-		return kong.Resolvers(&fileResolver{}).Apply(k)
+	return kong.OptionFunc(func(k *kong.Kong) error {
+		f := &fileResolver{}
+		return errors.Join(kong.Resolvers(f).Apply(k), kong.WithBeforeResolve(f.load).Apply(k))
 	})
 }
 
-// fileResolver reads the file named by --config when it is first asked.
+// Networks returns the option that reads networks from flags. What netip says about a bad one names its own functions.
+func Networks() kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[netip.Prefix](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if err := ctx.Scan.PopValueInto("network", &text); err != nil {
+			return err
+		}
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("%q is no network: write a CIDR, such as 10.0.0.0/8 or 192.0.2.7/32", text)
+		}
+		target.Set(reflect.ValueOf(network))
+		return nil
+	}))
+}
+
+// fileResolver has the values of the file named by --config.
 type fileResolver struct {
 	path   string
 	loaded bool
@@ -85,13 +104,7 @@ func (f *fileResolver) Validate(app *kong.Application) error {
 }
 
 // Resolve returns the file's value for a flag, or nil.
-func (f *fileResolver) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	if !f.loaded {
-		f.loaded = true
-		if err := f.load(configPath(ctx)); err != nil {
-			return nil, err
-		}
-	}
+func (f *fileResolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Envs {
 		if _, set := os.LookupEnv(name); set {
 			return nil, nil //nolint:nilnil // kong's word for "not from here"
@@ -119,17 +132,22 @@ func configPath(ctx *kong.Context) string {
 	return ""
 }
 
-func (f *fileResolver) load(path string) error {
-	if path == "" {
+// load reads the file. It comes before Resolve, whose errors kong takes for those of the flag that it asks for.
+func (f *fileResolver) load(ctx *kong.Context) error {
+	if f.loaded { // kong calls it for every word of the command line
 		return nil
 	}
-	f.path = path
-	content, err := readBounded(path)
+	f.loaded = true
+	f.path = configPath(ctx)
+	if f.path == "" {
+		return nil
+	}
+	content, err := readBounded(f.path)
 	if err != nil {
 		return fmt.Errorf("--config: %w", err)
 	}
 	if err := yaml.NewDecoder(bytes.NewReader(content)).Decode(&f.values); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("--config %s: %w", path, err)
+		return fmt.Errorf("--config %s: %w", f.path, err)
 	}
 	return nil
 }

@@ -95,6 +95,9 @@ func childCommit(path string) error {
 	if err := write(db, "before"); err != nil {
 		return err
 	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	fmt.Println("not broken", meaning(db.Broken(ended)))
 	log, err := os.Stat(path + "-wal")
 	if err != nil {
 		return err
@@ -126,6 +129,7 @@ func childCommit(path string) error {
 	for _, name := range []string{"leader", "a", "b"} {
 		fmt.Println(name, meaning(<-told[name]))
 	}
+	fmt.Println("broken", meaning(db.Broken(ctx)))
 	fmt.Println("later", meaning(write(db, "later")))
 	fmt.Println("ping", meaning(db.Ping(ctx)))
 	_, err = One(ctx, db, Scalar[string], `SELECT who FROM note WHERE who = $1`, "before")

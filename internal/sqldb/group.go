@@ -30,7 +30,8 @@ import (
 // COMMIT, because it may have failed over a neighbour's row that is not durable before. A failure after which SQLite has rolled
 // back the whole transaction (disk full, out of memory, RAISE(ROLLBACK)) shows in the savepoint being gone: the group is
 // dissolved and every other function runs again in a transaction of its own. A COMMIT that fails leaves open what is durable:
-// all are told ErrCommitUnknown, and this process never writes again, because only reopening the file can tell.
+// all are told ErrCommitUnknown, and this process never writes again, because only reopening the file can tell. Who runs it
+// learns that from [DB.Broken].
 const (
 	groupMax    = 64
 	groupAgeMax = 2 * time.Millisecond
@@ -47,6 +48,8 @@ type writer struct {
 	busy    bool    // there is a leader
 	waiting []*turn // in order of arrival
 	failed  error   // set once, by a COMMIT that failed
+
+	broken chan struct{} // closed when failed is set
 }
 
 // turn is one write. It is a session that queues until it has to ask.
@@ -97,7 +100,9 @@ const (
 	ranToRuin               // the whole transaction is gone
 )
 
-func newWriter(conn *liteConn) *writer { return &writer{conn: conn, ageMax: groupAgeMax} }
+func newWriter(conn *liteConn) *writer {
+	return &writer{conn: conn, ageMax: groupAgeMax, broken: make(chan struct{})}
+}
 
 // down returns why nothing can be written any more, or nil.
 func (w *writer) down() error {
@@ -503,6 +508,7 @@ func (w *writer) commit(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed = err
+	close(w.broken) // once: nothing reaches COMMIT after that
 	return err
 }
 

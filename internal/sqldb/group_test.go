@@ -867,7 +867,7 @@ func TestCommitFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "leader unknown\na unknown\nb unknown\nlater unavailable\nping unavailable\nread well\nat once true\n"
+	want := "not broken well\nleader unknown\na unknown\nb unknown\nbroken unavailable\nlater unavailable\nping unavailable\nread well\nat once true\n"
 	if diff := cmp.Diff(want, string(out)); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}

@@ -64,6 +64,9 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
+		if answer, ok := errors.AsType[*pgconn.PgError](err); ok { // such as that there is no such database
+			return nil, fmt.Errorf("sqldb: PostgreSQL refuses the connection: %w", answer)
+		}
 		return nil, fmt.Errorf("sqldb: PostgreSQL does not answer: %w", pgError(err))
 	}
 	leaders := config.Copy()
@@ -108,6 +111,8 @@ func (d *pgDriver) close() {
 }
 
 func (d *pgDriver) down() error { return nil }
+
+func (d *pgDriver) broken() <-chan struct{} { return nil }
 
 // apart has the connections that are kept free for it.
 func (d *pgDriver) apart() driver {

@@ -89,6 +89,8 @@ type driver interface {
 	tend(ctx context.Context) error
 	// down returns why nothing can be written any more, or nil.
 	down() error
+	// broken is closed when nothing can be written until the database is opened again; nil where that cannot happen.
+	broken() <-chan struct{}
 	// apart returns the same with connections that others do not use up.
 	apart() driver
 	close()
@@ -107,7 +109,7 @@ type session interface {
 // Open opens sqlite:PATH or postgres://... . The SQLite file is created when its folder exists; PostgreSQL must answer.
 func Open(ctx context.Context, url string) (*DB, error) {
 	switch path, isLite := strings.CutPrefix(url, "sqlite:"); {
-	case isLite:
+	case isLite && path != "":
 		d, err := openLite(ctx, path)
 		if err != nil {
 			return nil, err
@@ -146,6 +148,17 @@ func (db *DB) Ping(ctx context.Context) error {
 		return err
 	}
 	return db.query(ctx, `SELECT 1`, nil, func(Row) error { return nil })
+}
+
+// Broken waits until nothing can be written any more, however long one waits, and returns why: a COMMIT of SQLite failed,
+// and only opening the file again tells what is durable. It returns nil when ctx ends first.
+func (db *DB) Broken(ctx context.Context) error {
+	select {
+	case <-db.d.broken():
+		return db.d.down()
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 type inWrite struct{}

@@ -57,6 +57,8 @@ func (d *liteDriver) close() {
 
 func (d *liteDriver) down() error { return d.writer.down() }
 
+func (d *liteDriver) broken() <-chan struct{} { return d.writer.broken }
+
 func (d *liteDriver) apart() driver { return d } // its readers wait for no lock
 
 // detach gives statements a context that cannot end: one that ends inside a write would roll back its neighbours too,

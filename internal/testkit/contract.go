@@ -171,6 +171,11 @@ func (d *description) checkOperation(in *openapi3filter.RequestValidationInput, 
 	if err == nil {
 		d.valid.Store(same, true)
 	}
+	// The library only misses headers that are required.
+	promised := in.Route.Operation.Responses.Status(res.StatusCode)
+	if err == nil && res.Header.Get("Retry-After") != "" && promised.Value.Headers["retry-after"] == nil {
+		err = fmt.Errorf("%d has a retry-after that openapi.yaml does not know", res.StatusCode)
+	}
 	return err
 }
 
