@@ -404,7 +404,7 @@ func (w *town) pages(t *testing.T, owner, operator *person) {
 		operator.check("operator-admin-accounts-made")
 		operator.visit("/docs")
 		operator.crawl("docs")
-		operator.visit("/docs/crypto") // the largest
+		operator.visit("/docs/crypto-charges") // the largest
 		operator.check("docs-crypto")
 	})
 }
