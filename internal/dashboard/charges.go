@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/charge"
@@ -45,11 +46,18 @@ type chargeRow struct {
 
 func newChargeRow(c *charge.Charge) chargeRow { return chargeRow{c, id.Charge.Format(c.ID)} }
 
-// search returns what somebody looks for; "" for nothing that could be there.
+// search returns what somebody looks for; "" for nothing. What no database can be asked for is replaced, and what is longer
+// than anything that has a name is cut and marked, so that neither is found.
 func (v *visit) search() string {
-	text := v.URL.Query().Get("q")
-	if len(text) > searchMax*4 || !isPlain(text) {
-		return ""
+	text := strings.ToValidUTF8(strings.TrimSpace(v.URL.Query().Get("q")), string(unicode.ReplacementChar))
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+	if runes := []rune(text); len(runes) > searchMax {
+		return string(runes[:searchMax]) + "…"
 	}
 	return text
 }
