@@ -231,12 +231,21 @@ func TestAmountsOfCharts(t *testing.T) {
 
 func TestTimeLeft(t *testing.T) {
 	t.Parallel()
-	for left, want := range map[time.Duration]string{
-		0: "encerrado", 15 * time.Minute: "15 min", time.Hour: "1 h", 90 * time.Minute: "1 h 30 min", 4*time.Hour + time.Second: "4 h",
-		24 * time.Hour: "1 d", 25 * time.Hour: "1 d 1 h", 7*24*time.Hour - time.Second: "6 d 23 h",
+	for _, c := range []struct {
+		left time.Duration
+		want string
+	}{
+		{0, "encerrado"},
+		{15 * time.Minute, "15 min"},
+		{time.Hour, "1 h"},
+		{90 * time.Minute, "1 h 30 min"},
+		{4*time.Hour + time.Second, "4 h"},
+		{24 * time.Hour, "1 d"},
+		{25 * time.Hour, "1 d 1 h"},
+		{7*24*time.Hour - time.Second, "6 d 23 h"},
 	} {
-		if got := localePT.left(left); got != want {
-			t.Errorf("%s is %q, want %q", left, got, want)
+		if got := localePT.left(c.left); got != c.want {
+			t.Errorf("%s is %q, want %q", c.left, got, c.want)
 		}
 	}
 }

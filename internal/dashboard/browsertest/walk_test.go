@@ -380,7 +380,7 @@ VALUES ('nowpayments', '4522625843', 'order-7', 5250000, $1, 'it names no crypto
 		t.Fatal(err)
 	}
 	w.Revoke(t, w.Key(t, w.shop.ID, "charges:read,balance:read"))
-	// A day of six figures, and a name without a place to break it.
+	// A day of six figures, a name without a place to break it, and a charge that was paid twice.
 	var made struct {
 		ID  string `json:"id"`
 		Pix struct {
@@ -391,7 +391,9 @@ VALUES ('nowpayments', '4522625843', 'order-7', 5250000, $1, 'it names no crypto
 		Method: http.MethodPost, Path: "/v1/charges", Key: w.shop.Key, Header: http.Header{"Idempotency-Key": {"a-long-name"}},
 		Body: fmt.Sprintf(`{"amount": 543210, "external_id": %q, "description": "Encomenda com entrega na porta"}`, strings.Repeat("pedido", 20)),
 	}).Want(t, http.StatusCreated).Decode(t, &made)
-	w.world.Pay(t, testkit.Payment{CopyPaste: made.Pix.CopyPaste})
+	for _, amount := range []string{"", "10.00"} {
+		w.world.Pay(t, testkit.Payment{CopyPaste: made.Pix.CopyPaste, Amount: amount})
+	}
 	w.Get(t, w.shop.Key, "/v1/charges/"+made.ID).Want(t, http.StatusOK) // asks the bank
 	if _, err := w.Core.Users.Invite(ctx, user.Invitation{Email: "contabilidade@padaria-aurora.example.com.br", Account: w.shop.ID, Role: user.Finance}); err != nil {
 		t.Fatal(err)
