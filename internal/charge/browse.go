@@ -7,6 +7,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -76,6 +77,16 @@ func (s *Service) Search(ctx context.Context, owner id.Account, text string) (Ch
 		return get(ctx, s.DB, owner, t.Ref)
 	}
 	return Charge{}, ErrNotFound
+}
+
+// Refunds returns what was debited because the acquirer gave it back of the charge's own payment, oldest first.
+func Refunds(ctx context.Context, q sqldb.Querier, c *Charge) ([]ledger.Transfer, error) {
+	return ledger.PostedFor(ctx, q, c.Account, kindRefund, c.EndToEndID)
+}
+
+// Inflows returns what came by the charge beside its amount, oldest first: short, second and excess payments.
+func Inflows(ctx context.Context, q sqldb.Querier, c *Charge) ([]ledger.Transfer, error) {
+	return ledger.InflowsFor(ctx, q, c.Account, money.CurrencyBRL, c.ID)
 }
 
 // Tally is how charges went.

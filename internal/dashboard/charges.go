@@ -7,11 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/idempotency"
+	"github.com/ponte-pay/ponte/internal/infraction"
+	"github.com/ponte-pay/ponte/internal/ledger"
+	"github.com/ponte-pay/ponte/internal/oplog"
 	"github.com/ponte-pay/ponte/internal/pix"
 )
 
@@ -42,11 +46,18 @@ type chargeRow struct {
 
 func newChargeRow(c *charge.Charge) chargeRow { return chargeRow{c, id.Charge.Format(c.ID)} }
 
-// search returns what somebody looks for; "" for nothing that could be there.
+// search returns what somebody looks for; "" for nothing. What no database can be asked for is replaced, and what is longer
+// than anything that has a name is cut and marked, so that neither is found.
 func (v *visit) search() string {
-	text := v.URL.Query().Get("q")
-	if len(text) > searchMax*4 || !isPlain(text) {
-		return ""
+	text := strings.ToValidUTF8(strings.TrimSpace(v.URL.Query().Get("q")), string(unicode.ReplacementChar))
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+	if runes := []rune(text); len(runes) > searchMax {
+		return string(runes[:searchMax]) + "…"
 	}
 	return text
 }
@@ -96,9 +107,11 @@ func (d *Dashboard) listCharges(v *visit) (reply, error) {
 
 // chargeData is a charge by itself.
 type chargeData struct {
-	Charge   chargeRow
-	QR       string // image, while it can be paid
-	Timeline []moment
+	Charge      chargeRow
+	QR          string // image, while it can be paid
+	Timeline    []moment
+	Inflows     []ledger.Transfer // what came by it beside its amount
+	Infractions []infractionRow   // about its payments
 }
 
 // showCharge shows what is stored: whatever an acquirer knows is asked by notifications and sweeps, and a page does not wait
@@ -114,25 +127,93 @@ func (d *Dashboard) showCharge(v *visit) (reply, error) {
 			return reply{}, err
 		}
 	}
-	data.Timeline, err = d.timeline(v.Context(), v, found.ID, chargeEnd(v, &found), chargeRelease(v, &found))
+	if data.Inflows, err = charge.Inflows(v.Context(), d.DB, &found); err != nil {
+		return reply{}, err
+	}
+	infractions, err := d.Infractions.OfCharge(v.Context(), v.account.ID, found.ID)
 	if err != nil {
+		return reply{}, err
+	}
+	if !v.account.Settings.Disabled.Has(account.ResourceMED) {
+		for i := range infractions {
+			data.Infractions = append(data.Infractions, d.infractionRow(&infractions[i]))
+		}
+	}
+	others, err := d.chargeMoments(v, &found, infractions)
+	if err != nil {
+		return reply{}, err
+	}
+	if data.Timeline, err = d.timeline(v.Context(), v, found.ID, others...); err != nil {
 		return reply{}, err
 	}
 	return page("charge", data)
 }
 
-// chargeEnd is an end that emits no event.
-func chargeEnd(v *visit, c *charge.Charge) moment {
+// chargeMoments are what happens to a charge and emits no event.
+func (d *Dashboard) chargeMoments(v *visit, c *charge.Charge, infractions []infraction.Infraction) ([]moment, error) {
+	list, err := d.chargeRefunds(v, c, infractions)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, chargeRelease(v, c))
 	switch c.Status {
 	case charge.Expired:
-		return moment{At: c.ExpiresAt, Text: v.t("state.charge.expired")}
+		list = append(list, moment{At: c.ExpiresAt, Text: v.t("state.charge.expired")})
 	case charge.Cancelled:
-		return moment{Text: v.t("state.charge.cancelled")}
-	case charge.Refunded:
-		return moment{Text: v.t("state.charge.refunded"), Tone: "bad", Note: v.locale.brl(c.Refunded)}
-	case charge.Pending, charge.Paid:
+		at, err := d.cancelledAt(v.Context(), c)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, moment{At: at, Text: v.t("state.charge.cancelled")})
+	case charge.Pending, charge.Paid, charge.Refunded:
 	}
-	return moment{}
+	return list, nil
+}
+
+// chargeRefunds are what was given back of a charge's payment, by its acquirer or for an infraction.
+func (d *Dashboard) chargeRefunds(v *visit, c *charge.Charge, infractions []infraction.Infraction) ([]moment, error) {
+	if c.Refunded == 0 {
+		return nil, nil
+	}
+	transfers, err := charge.Refunds(v.Context(), d.DB, c)
+	if err != nil {
+		return nil, err
+	}
+	for i := range infractions {
+		if infractions[i].EndToEndID != c.EndToEndID {
+			continue
+		}
+		debits, err := d.Infractions.Debits(v.Context(), &infractions[i])
+		if err != nil {
+			return nil, err
+		}
+		transfers = append(transfers, debits...)
+	}
+	slices.SortFunc(transfers, func(a, b ledger.Transfer) int { return a.ID.Compare(b.ID) })
+	list := moments(v, v.t("charges.refunded"), transfers)
+	switch {
+	case c.Status != charge.Refunded:
+	case len(list) == 0: // it was given back before we saw it: no money moved, and nobody wrote down when
+		list = []moment{{Text: v.t("state.charge.refunded"), Tone: "bad", Note: v.locale.brl(c.Refunded)}}
+	default:
+		list[len(list)-1].Text = v.t("state.charge.refunded")
+	}
+	return list, nil
+}
+
+// cancelledAt returns when an operator cancelled a charge; zero when its acquirer did, of which no time is kept.
+func (d *Dashboard) cancelledAt(ctx context.Context, c *charge.Charge) (time.Time, error) {
+	// It was pending then, so that not much else was logged since.
+	entries, err := oplog.List(ctx, d.DB, oplog.Page{Account: c.Account, Before: id.First(c.ExpiresAt.Add(dayTime))})
+	if err != nil {
+		return time.Time{}, err
+	}
+	for i := range entries {
+		if entries[i].Action == oplog.ChargeCancel && entries[i].Subject == id.Charge.Format(c.ID) {
+			return entries[i].ID.Time(), nil
+		}
+	}
+	return time.Time{}, nil
 }
 
 // chargeRelease is when its money can be paid out, where it waits.

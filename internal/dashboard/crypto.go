@@ -120,11 +120,11 @@ func (d *Dashboard) showDeposit(v *visit) (reply, error) {
 			return reply{}, err
 		}
 	}
-	var refunded moment
-	if found.Refunded > 0 {
-		refunded = moment{Text: v.t("crypto.refunded"), Tone: "bad", Note: v.locale.usdt(found.Refunded)}
+	refunds, err := deposit.Refunds(v.Context(), d.DB, &found)
+	if err != nil {
+		return reply{}, err
 	}
-	if data.Timeline, err = d.timeline(v.Context(), v, found.ID, refunded); err != nil {
+	if data.Timeline, err = d.timeline(v.Context(), v, found.ID, moments(v, v.t("crypto.refunded"), refunds)...); err != nil {
 		return reply{}, err
 	}
 	return page("deposit", data)

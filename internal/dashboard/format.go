@@ -62,10 +62,27 @@ func (l locale) brl(a money.BRL) string {
 	return "R$" + space + text
 }
 
-// short writes an amount for the scale of a chart, without centavos.
+// scales are the units of a chart's large amounts, the largest first: from how many reais on, and as a power of ten.
+var scales = []struct {
+	from  int64
+	power int32
+	key   string
+}{
+	{1e12, 12, "overview.trillion"}, {1e9, 9, "overview.billion"}, {1e6, 6, "overview.million"}, {1e5, 3, "overview.thousand"},
+}
+
+// short writes an amount for the scale of a chart, without centavos. A phone has place for five figures.
 func (l locale) short(a money.BRL) string {
 	whole, _, _ := strings.Cut(a.String(), ".")
-	return "R$" + space + l.number(whole)
+	text := l.number(whole)
+	for _, s := range scales {
+		if int64(a) >= s.from*100 {
+			const digits = 2 // as in 1.25 of a million
+			text = l.text(s.key, l.number(decimal.New(int64(a), -2).Shift(-s.power).Truncate(digits).String()))
+			break
+		}
+	}
+	return "R$" + space + text
 }
 
 // trim cuts zeros off the end of a fraction, but for two of its digits.
@@ -120,14 +137,18 @@ func element(format string, args ...string) template.HTML {
 	return template.HTML(fmt.Sprintf(format, escaped...)) //nolint:gosec // every argument is escaped
 }
 
-// left says how much time is left of something, in its two largest units.
+// left says how much time is left of something, in its two largest units, or in one where there is nothing of the second.
 func (l locale) left(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
 	case d <= 0:
 		return l.text("common.over")
+	case d >= day && d%day < time.Hour:
+		return l.text("common.days", int(d/day))
 	case d >= day:
 		return l.text("common.days_hours", int(d/day), int(d%day/time.Hour))
+	case d >= time.Hour && d%time.Hour < time.Minute:
+		return l.text("common.hours", int(d/time.Hour))
 	case d >= time.Hour:
 		return l.text("common.hours_minutes", int(d/time.Hour), int(d%time.Hour/time.Minute))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ponte-pay/ponte/internal/charge"
 	"github.com/ponte-pay/ponte/internal/infraction"
@@ -200,6 +201,52 @@ func TestAmountsAsPeopleReadThem(t *testing.T) {
 	}
 	if got := localeEN.usdt(20_000000); got != "20.00"+space+"USDT" {
 		t.Error(got)
+	}
+}
+
+// The scale of a chart has place for few characters.
+func TestAmountsOfCharts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reais  int64
+		pt, en string
+	}{
+		{0, "R$ 0", "R$ 0"},
+		{1500, "R$ 1.500", "R$ 1,500"},
+		{75_000, "R$ 75.000", "R$ 75,000"},
+		{100_000, "R$ 100 mil", "R$ 100k"},
+		{375_000, "R$ 375 mil", "R$ 375k"},
+		{3_750_000, "R$ 3,75 mi", "R$ 3.75M"},
+		{12_500_000, "R$ 12,5 mi", "R$ 12.5M"},
+		{500_000_000, "R$ 500 mi", "R$ 500M"},
+		{20_000_000_000, "R$ 20 bi", "R$ 20B"},
+		{20_000_000_000_000, "R$ 20 tri", "R$ 20T"},
+	} {
+		plain := strings.NewReplacer(space, " ")
+		if pt, en := plain.Replace(localePT.short(money.BRL(c.reais*100))), plain.Replace(localeEN.short(money.BRL(c.reais*100))); pt != c.pt || en != c.en {
+			t.Errorf("%d: %s and %s, want %s and %s", c.reais, pt, en, c.pt, c.en)
+		}
+	}
+}
+
+func TestTimeLeft(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		left time.Duration
+		want string
+	}{
+		{0, "encerrado"},
+		{15 * time.Minute, "15 min"},
+		{time.Hour, "1 h"},
+		{90 * time.Minute, "1 h 30 min"},
+		{4*time.Hour + time.Second, "4 h"},
+		{24 * time.Hour, "1 d"},
+		{25 * time.Hour, "1 d 1 h"},
+		{7*24*time.Hour - time.Second, "6 d 23 h"},
+	} {
+		if got := localePT.left(c.left); got != c.want {
+			t.Errorf("%s is %q, want %q", c.left, got, c.want)
+		}
 	}
 }
 

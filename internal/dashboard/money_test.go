@@ -356,7 +356,7 @@ func TestLists(t *testing.T) {
 		x.owner.Get(t, x.path+"/charges?status=nonsense&after=nonsense").Want(t, http.StatusOK, "pedido-26")
 		public := pages[3][strings.LastIndex(pages[3], "/")+1:]
 		txid := regexp.MustCompile(`id="c-txid">([^<]+)<`).FindStringSubmatch(x.owner.Get(t, pages[3]).Body)[1]
-		for _, q := range []string{public, txid, strings.ToUpper(txid), "pedido-03", e2e} {
+		for _, q := range []string{public, txid, strings.ToUpper(txid), "pedido-03", " pedido-03\t", e2e} {
 			if got := x.owner.Get(t, x.path+"/charges?q="+url.QueryEscape(q)); got.Location != pages[3] {
 				t.Errorf("%s leads to %q, status %d", q, got.Location, got.Status)
 			}
@@ -377,11 +377,12 @@ func TestLists(t *testing.T) {
 			}
 		}
 		x.owner.Get(t, x.path+"/payouts?q="+e2e).Want(t, http.StatusOK, "Nada encontrado") // money that came in is no payout
-		for _, q := range []string{"nothing", "\x00", strings.Repeat("x", 5000), "ext:", "chg_"} {
-			if got := x.owner.Get(t, x.path+"/charges?q="+url.QueryEscape(q)); got.Status != http.StatusOK {
-				t.Errorf("%q: status %d to %q", q, got.Status, got.Location)
+		for _, list := range []string{"charges", "payouts", "deposits"} {
+			for _, q := range []string{"nothing", "a\x00", "\xff", strings.Repeat("x", 3000), "ext:", "chg_"} {
+				x.owner.Get(t, x.path+"/"+list+"?q="+url.QueryEscape(q)).Want(t, http.StatusOK, "Nada encontrado")
 			}
 		}
+		x.owner.Get(t, x.path+"/charges?q=+").Want(t, http.StatusOK, "pedido-26") // nothing is looked for
 		for _, list := range []string{"transactions", "infractions", "deposits", "withdrawals"} {
 			x.owner.Get(t, x.path+"/"+list+"?after=nonsense").Want(t, http.StatusSeeOther)
 		}
@@ -407,6 +408,7 @@ func TestStatement(t *testing.T) {
 	x.owner.Get(t, x.path+"/statement?currency=USDT").Want(t, http.StatusOK, "Nenhum movimento")
 	for query, text := range map[string]string{
 		"from=2024-01-01&to=2026-12-31": "No máximo 366 dias", "from=2026-02-01&to=2026-01-01": "antes da inicial", "from=x": "Escreva uma data", "from=1066-01-01": "Escreva uma data",
+		"currency=EUR": "Escolha",
 	} {
 		x.owner.Get(t, x.path+"/statement?"+query).Want(t, http.StatusUnprocessableEntity, text)
 	}
@@ -454,7 +456,7 @@ func TestOverview(t *testing.T) {
 	t.Parallel()
 	s := testkit.Start(t, sqltest.SQLite(t))
 	x := newShop(t, s, "Padaria")
-	x.owner.Get(t, x.path).Want(t, http.StatusOK, "Nenhuma cobrança em 30 dias", "Nenhum dinheiro entrou", "Nenhuma infração aberta")
+	x.owner.Get(t, x.path).Want(t, http.StatusOK, "Nenhuma cobrança em 30 dias", "Nenhum dinheiro entrou", "Nenhuma infração aberta", `href="/docs"`)
 	pages := []string{x.charge(t, "10", ""), x.charge(t, "30", ""), x.charge(t, "40", "")}
 	x.pay(t, pages[1])
 	x.owner.Get(t, x.path).Want(t, http.StatusOK, "33 %", "1 pagas de 3 em 30 dias; 2 ainda aguardam", "<svg class=\"chart wide\"", "<svg class=\"chart narrow\"", "Entradas R$\u00a030,00", "entraram R$\u00a030,00 e saíram R$\u00a00,00")

@@ -119,7 +119,7 @@ type chartShape struct {
 // chartShapes are the charts of a page; the stylesheet shows the one that fits.
 var chartShapes = []chartShape{
 	{Class: "wide", Width: 900, Height: 220, Left: 78, BarWidth: 10, slot: 27},
-	{Class: "narrow", Width: 322, Height: 220, Left: 64, BarWidth: 3, slot: 8},
+	{Class: "narrow", Width: 328, Height: 220, Left: 70, BarWidth: 3, slot: 8},
 }
 
 // Sizes that all charts have.

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/api"
 	"github.com/ponte-pay/ponte/internal/dashboard"
+	"github.com/ponte-pay/ponte/internal/dashboard/reference"
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/sqldb"
@@ -98,7 +100,7 @@ func newWarehouse(tb testing.TB, database string, n int) *warehouse {
 	}
 	w.crowd(tb, write)
 	w.things = strings.NewReplacer(
-		"{account}", w.shop.ID.String(), "/{$}", "/", "{page}", "charges", "{token}", newLink(tb, s, w.shop),
+		"{account}", w.shop.ID.String(), "/{$}", "/", "{token}", newLink(tb, s, w.shop),
 		"charges/{id}", "charges/"+id.Charge.Format(last), "payouts/{id}", "payouts/"+id.Payout.Format(last), "infractions/{id}", "infractions/"+id.Infraction.Format(last),
 		"deposits/{id}", "deposits/"+id.CryptoCharge.Format(last), "withdrawals/{id}", "withdrawals/"+id.CryptoPayout.Format(last),
 		"{event}", event.Prefix.Format(last), "{endpoint}", endpoint, "{person}", newMember(tb, s, w.shop),
@@ -139,9 +141,19 @@ func newLink(tb testing.TB, s *testkit.Service, a testkit.Account) string {
 // pages calls visit with every page that there is, and with whom it is for. A route about a new kind of thing has to be added.
 func (w *warehouse) pages(tb testing.TB, visit func(route, path string, b *testkit.Browser)) {
 	tb.Helper()
+	manual, err := reference.New(api.OpenAPI)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	for _, r := range dashboard.Routes() {
 		path := w.things.Replace(r.Path)
 		b := w.owner
+		if folder, ok := strings.CutSuffix(path, "{page}"); ok {
+			for _, p := range manual.Pages[1:] { // the guide has a route of its own
+				visit(folder+p.Name, folder+p.Name, b)
+			}
+			continue
+		}
 		switch {
 		case r.Method != http.MethodGet, strings.HasSuffix(path, "/live"), strings.HasSuffix(path, "/download"):
 			continue // no page

@@ -65,10 +65,32 @@ type payoutData struct {
 	Timeline []moment
 }
 
-// attemptRow is an acquirer that was asked to send a payout.
+// attemptRow is an acquirer that was asked to send a payout, and what it did.
 type attemptRow struct {
 	Acquirer string
-	Refused  bool // it is proven that it did not send it
+	State    attemptState
+}
+
+type attemptState string
+
+const (
+	attemptRefused attemptState = "refused"  // it is proven that it did not send it
+	attemptUnknown attemptState = "in_doubt" // nobody knows
+	attemptTaken   attemptState = "taken"    // it has it, and may be sending it
+	attemptSent    attemptState = "sent"     // the recipient had it, whatever came back later
+)
+
+// lastAttempt is what the acquirer did that was asked last.
+func lastAttempt(p *payout.Payout) attemptState {
+	switch {
+	case p.Status == payout.Failed:
+		return attemptRefused
+	case p.Status != payout.Processing:
+		return attemptSent
+	case !p.DoubtAt.IsZero():
+		return attemptUnknown
+	}
+	return attemptTaken
 }
 
 func (d *Dashboard) showPayout(v *visit) (reply, error) {
@@ -85,13 +107,17 @@ func (d *Dashboard) showPayout(v *visit) (reply, error) {
 		return reply{}, err
 	}
 	for _, r := range refusals {
-		data.Attempts = append(data.Attempts, attemptRow{r.Acquirer, true})
+		data.Attempts = append(data.Attempts, attemptRow{r.Acquirer, attemptRefused})
 	}
 	if found.Status != payout.Failed || len(refusals) == 0 {
-		data.Attempts = append(data.Attempts, attemptRow{found.Acquirer, found.Status == payout.Failed})
+		data.Attempts = append(data.Attempts, attemptRow{found.Acquirer, lastAttempt(&found)})
 	}
-	data.Timeline, err = d.timeline(v.Context(), v, found.ID, payoutDoubt(v, &found), payoutReturn(v, &found))
+	returns, err := payout.Returns(v.Context(), d.DB, &found)
 	if err != nil {
+		return reply{}, err
+	}
+	others := append(moments(v, v.t("payouts.returned"), returns), payoutDoubt(v, &found))
+	if data.Timeline, err = d.timeline(v.Context(), v, found.ID, others...); err != nil {
 		return reply{}, err
 	}
 	return page("payout", data)
@@ -102,13 +128,6 @@ func payoutDoubt(v *visit, p *payout.Payout) moment {
 		return moment{}
 	}
 	return moment{At: p.DoubtAt, Text: v.t("payouts.doubt"), Tone: "wait"}
-}
-
-func payoutReturn(v *visit, p *payout.Payout) moment {
-	if p.Returned == 0 {
-		return moment{}
-	}
-	return moment{Text: v.t("payouts.returned"), Tone: "bad", Note: v.locale.brl(p.Returned)}
 }
 
 // payoutFormData is the form for a new payout, and the page that has it confirmed.

@@ -136,6 +136,7 @@ var accountPlaces = []placeGroup{
 		{key: "nav.hooks", path: "/webhooks", icon: "hook"},
 		{key: "nav.events", path: "/events", icon: "event"},
 		{key: "nav.keys", path: "/keys", icon: "key"},
+		{key: "nav.docs", path: docsPath, icon: "book", outside: true},
 	}},
 	{"nav.account", []place{
 		{key: "nav.team", path: "/team", icon: "people"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/event"
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/webhook"
 )
 
@@ -26,6 +27,15 @@ var eventTones = map[event.Type]string{ //nolint:exhaustive // the others are ne
 	event.ChargePaid: "good", event.PayoutCompleted: "good", event.PayoutFailed: "bad",
 	event.CryptoChargePaid: "good", event.CryptoChargeFailed: "bad", event.CryptoPayoutCompleted: "good", event.CryptoPayoutFailed: "bad",
 	event.CryptoChargeConfirming: "wait",
+}
+
+// moments are what transfers show, each with its time and amount.
+func moments(v *visit, text string, transfers []ledger.Transfer) []moment {
+	list := make([]moment, 0, len(transfers))
+	for i := range transfers {
+		list = append(list, moment{At: transfers[i].ID.Time(), Text: text, Tone: "bad", Note: v.locale.amount(transfers[i].Amount)})
+	}
+	return list
 }
 
 // timeline returns what happened to a thing, oldest first: its events with their deliveries, and what emits none.
@@ -48,9 +58,14 @@ func (d *Dashboard) timeline(ctx context.Context, v *visit, ref id.ID, others ..
 		})
 	}
 	for _, m := range others {
-		if m.Text != "" {
-			list = append(list, m)
+		if m.Text == "" {
+			continue
 		}
+		// The first event is that it was made. A time that was noted on the way to it is a moment older.
+		if len(events) > 0 && !m.At.IsZero() && m.At.Before(events[0].CreatedAt()) {
+			m.At = events[0].CreatedAt()
+		}
+		list = append(list, m)
 	}
 	slices.SortStableFunc(list, func(a, b moment) int {
 		if a.At.IsZero() || b.At.IsZero() { // what has no time came last

@@ -117,9 +117,14 @@ func (d *Dashboard) period(v *visit, f *form) report.Period {
 	}
 	p := report.Period{Account: v.account.ID, Currency: money.CurrencyBRL, From: read("from", today.AddDate(0, 0, -6)), To: read("to", today).AddDate(0, 0, 1)}
 	f.set("currency", string(p.Currency))
-	if c, err := money.ParseCurrency(q.Get("currency")); err == nil {
-		p.Currency = c
-		f.set("currency", string(c))
+	if text := q.Get("currency"); text != "" {
+		c, err := money.ParseCurrency(text)
+		if err != nil {
+			f.wrong("currency", "form.choice")
+		} else {
+			p.Currency = c
+			f.set("currency", string(c))
+		}
 	}
 	switch days := int(p.To.Sub(p.From) / dayTime); {
 	case f.broken():

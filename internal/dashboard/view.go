@@ -167,6 +167,7 @@ type place struct {
 	key      string // of its text
 	path     string // below the account, or from the root for operators; "" for the account's first page
 	icon     string
+	outside  bool              // the path is from the root
 	resource account.Resources // the entry goes when this is switched off
 }
 
@@ -199,6 +200,9 @@ func groups(v *visit, from []placeGroup, base string, disabled account.Resources
 				continue
 			}
 			at := base + p.path
+			if p.outside {
+				at = p.path
+			}
 			here := v.URL.Path == at || (p.path != "" && at != adminPath && strings.HasPrefix(v.URL.Path, at+"/"))
 			shown.Items = append(shown.Items, navItem{Text: v.t(p.key), Path: at, Icon: p.icon, Current: here})
 		}

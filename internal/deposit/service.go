@@ -267,6 +267,11 @@ func (s *Service) Search(ctx context.Context, owner id.Account, text string) (De
 	return d, err
 }
 
+// Refunds returns what the provider gave back of a deposit, oldest first.
+func Refunds(ctx context.Context, q sqldb.Querier, d *Deposit) ([]ledger.Transfer, error) {
+	return ledger.PostedFor(ctx, q, d.Account, kindRefund, d.Provider+" "+d.PaymentID)
+}
+
 func (s *Service) find(ctx context.Context, owner id.Account, ref string) (d Deposit, err error) {
 	if external, ok := strings.CutPrefix(ref, "ext:"); ok {
 		d, err = sqldb.One(ctx, s.DB, scanDeposit, selectDepositByExternal, int64(owner), external)

@@ -101,6 +101,23 @@ func (s *Service) List(ctx context.Context, owner id.Account, p Page) (list []In
 	return list[:min(len(list), p.Limit)], len(list) > p.Limit, nil
 }
 
+// Bounds of what is looked for about one charge.
+const (
+	laterMax    = 2000 // infractions of the account, that those about the charge are looked for in
+	ofChargeMax = 30   // that are returned
+)
+
+// OfCharge returns the first infractions about payments of a charge, oldest first. Where an account had very many since the
+// charge was made, later ones are not seen.
+func (s *Service) OfCharge(ctx context.Context, owner id.Account, charge id.ID) ([]Infraction, error) {
+	return sqldb.All(ctx, s.DB, scanInfraction, listOfCharge, int64(owner), charge, laterMax, charge, ofChargeMax)
+}
+
+// Debits returns what was taken because the infraction was accepted.
+func (s *Service) Debits(ctx context.Context, f *Infraction) ([]ledger.Transfer, error) {
+	return ledger.PostedFor(ctx, s.DB, f.Account, kindDebit, f.ID.String())
+}
+
 // Why a defense is not taken.
 var (
 	ErrNotOpen      = fault.New(fault.Conflict, "infraction_not_open", "only an open infraction can be defended, and only once")

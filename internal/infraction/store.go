@@ -28,6 +28,10 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, $11, $12, $13, $14, $15, 0, 
 	listInfractions = `SELECT ` + columns + ` FROM infraction WHERE account_id = $1 AND id < $2 AND ($3 = '' OR status = $3)
 ORDER BY id DESC LIMIT $4`
 
+	// Those about one charge, among the first since it was made.
+	listOfCharge = `SELECT ` + columns + ` FROM (SELECT * FROM infraction WHERE account_id = $1 AND id > $2 ORDER BY id LIMIT $3) f
+WHERE f.charge_id = $4 ORDER BY f.id LIMIT $5`
+
 	// Guarded by the state it was decided on.
 	updateDecided = `UPDATE infraction SET status = $1, debited = $2, resolved_at = $3, hand_at = NULL
 WHERE account_id = $4 AND id = $5 AND status = $6`

@@ -14,6 +14,7 @@ func TestListsHaveAnIndex(t *testing.T) {
 	db := sqltest.Open(t, sqltest.SQLite(t))
 	for query, index := range map[string]string{
 		selectAdjustments: "transfer_adjustment", selectInflows: "transfer_inflow",
+		selectInflowsFor: "transfer_inflow", selectPostedFor: "transfer_once",
 	} {
 		args := make([]any, strings.Count(query, "$"))
 		steps, err := sqldb.All(t.Context(), db, func(r sqldb.Row) (step string, err error) {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
@@ -124,6 +125,26 @@ func Adjustments(ctx context.Context, q sqldb.Querier, r Range) ([]Transfer, err
 // Inflows returns money that nothing asked for below an identifier, newest first.
 func Inflows(ctx context.Context, q sqldb.Querier, r Range) ([]Transfer, error) {
 	return sqldb.All(ctx, q, scanTransfer, selectInflows, int64(r.Account), string(r.Currency), r.Before, r.Limit)
+}
+
+// Bounds of what is looked for about one thing.
+const (
+	inflowsMax   = 2000 // of an account, that those for one thing are looked for in
+	postedForMax = 30   // that are returned
+)
+
+// InflowsFor returns the first inflows that refer to a thing, oldest first. Where very many came to the account since the
+// thing was made, later ones are not seen.
+func InflowsFor(ctx context.Context, q sqldb.Querier, account id.Account, currency money.Currency, ref id.ID) ([]Transfer, error) {
+	return sqldb.All(ctx, q, scanTransfer, selectInflowsFor, int64(account), string(currency), ref, inflowsMax, ref, postedForMax)
+}
+
+// PostedFor returns the transfers of that kind whose OnceKey is name, a blank and more, oldest first: the parts of one whole.
+func PostedFor(ctx context.Context, q sqldb.Querier, account id.Account, kind Kind, name string) ([]Transfer, error) {
+	const blank, next = " ", "!" // what follows the blank
+	list, err := sqldb.All(ctx, q, scanTransfer, selectPostedFor, int64(account), string(kind), name+blank, name+next, postedForMax)
+	slices.SortFunc(list, func(a, b Transfer) int { return a.ID.Compare(b.ID) })
+	return list, err
 }
 
 // Get returns one transfer of an account, or [sqldb.ErrNoRows].

@@ -71,6 +71,14 @@ ORDER BY id DESC LIMIT $5`
 	selectInflows = `SELECT ` + transferColumns + ` FROM transfer
 WHERE account_id = $1 AND kind = 'inflow' AND currency = $2 AND id < $3 ORDER BY id DESC LIMIT $4`
 
+	// What came for one thing, among the first that came since it was made.
+	selectInflowsFor = `SELECT ` + transferColumns + ` FROM (SELECT * FROM transfer
+WHERE account_id = $1 AND kind = 'inflow' AND currency = $2 AND id > $3 ORDER BY id LIMIT $4) t WHERE t.ref = $5 ORDER BY t.id LIMIT $6`
+
+	// By the keys that begin alike, which is how the index is ordered.
+	selectPostedFor = `SELECT ` + transferColumns + ` FROM transfer
+WHERE account_id = $1 AND kind = $2 AND once_key > $3 AND once_key < $4 ORDER BY once_key LIMIT $5`
+
 	selectHolds = `SELECT ` + transferColumns + ` FROM transfer
 WHERE account_id = $1 AND kind IN ('hold', 'release') AND id > $2 ORDER BY id LIMIT $3`
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -71,4 +72,9 @@ func (s *Service) Search(ctx context.Context, owner id.Account, text string) (Pa
 		err = ErrNotFound
 	}
 	return p, err
+}
+
+// Returns returns what the recipient's bank sent back of a payout, oldest first.
+func Returns(ctx context.Context, q sqldb.Querier, p *Payout) ([]ledger.Transfer, error) {
+	return ledger.PostedFor(ctx, q, p.Account, kindReturn, p.ID.String())
 }

@@ -48,7 +48,7 @@ func (p *tab) check(name string) {
 	p.checkAxe(name, "light", `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`)
 	p.shoot(name + "-light")
 	p.scheme("dark")
-	p.checkAxe(name, "dark", `["color-contrast"]`) // nothing else depends on colours
+	p.checkAxe(name, "dark", `["color-contrast", "link-in-text-block"]`) // nothing else depends on colours
 	p.shoot(name + "-dark")
 	p.scheme("light")
 	p.phone()
@@ -112,7 +112,9 @@ func (p *tab) checkWidth(name string, width int) {
 		const outside = all.filter((e) => e.getBoundingClientRect().right > width + 1 && !e.parentElement.closest(".clip, .clip-text")); // innerWidth grows with what is too wide
 		const cut = all.filter((e) => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && e.tagName !== "INPUT" &&
 			(getComputedStyle(e).overflowX !== "visible" || e.matches(".money, .figure")) && !e.matches(".clip, .clip-text, .where, .switcher-name"));
-		return [...outside, ...cut].slice(0, 5).map((e) => e.outerHTML.slice(0, 160));
+		const before = [...document.querySelectorAll("svg text")].filter((e) => e.getClientRects().length > 0 &&
+			e.getBoundingClientRect().left < e.ownerSVGElement.getBoundingClientRect().left);
+		return [...outside, ...cut, ...before].slice(0, 5).map((e) => e.outerHTML.slice(0, 160));
 	})()`)
 	if len(wide) > 0 {
 		p.Errorf("%s: wider than %d:\n%s", name, width, strings.Join(wide, "\n"))

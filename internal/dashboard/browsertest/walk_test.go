@@ -5,6 +5,7 @@ package browsertest
 import (
 	"context"
 	"encoding/base32"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -281,6 +282,7 @@ func (w *town) lock(operator, owner *person) {
 func (w *town) audit(operator *person) {
 	operator.Helper()
 	operator.visit("/admin")
+	operator.check("operator-admin-unaudited")
 	operator.follow("Auditoria")
 	operator.follow("Auditar agora")
 	operator.see("Tudo fecha.")
@@ -378,6 +380,21 @@ VALUES ('nowpayments', '4522625843', 'order-7', 5250000, $1, 'it names no crypto
 		t.Fatal(err)
 	}
 	w.Revoke(t, w.Key(t, w.shop.ID, "charges:read,balance:read"))
+	// A day of six figures, a name without a place to break it, and a charge that was paid twice.
+	var made struct {
+		ID  string `json:"id"`
+		Pix struct {
+			CopyPaste string `json:"copy_paste"`
+		} `json:"pix"`
+	}
+	w.Do(t, testkit.Request{
+		Method: http.MethodPost, Path: "/v1/charges", Key: w.shop.Key, Header: http.Header{"Idempotency-Key": {"a-long-name"}},
+		Body: fmt.Sprintf(`{"amount": 543210, "external_id": %q, "description": "Encomenda com entrega na porta"}`, strings.Repeat("pedido", 20)),
+	}).Want(t, http.StatusCreated).Decode(t, &made)
+	for _, amount := range []string{"", "10.00"} {
+		w.world.Pay(t, testkit.Payment{CopyPaste: made.Pix.CopyPaste, Amount: amount})
+	}
+	w.Get(t, w.shop.Key, "/v1/charges/"+made.ID).Want(t, http.StatusOK) // asks the bank
 	if _, err := w.Core.Users.Invite(ctx, user.Invitation{Email: "contabilidade@padaria-aurora.example.com.br", Account: w.shop.ID, Role: user.Finance}); err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +421,7 @@ func (w *town) pages(t *testing.T, owner, operator *person) {
 		operator.check("operator-admin-accounts-made")
 		operator.visit("/docs")
 		operator.crawl("docs")
-		operator.visit("/docs/crypto") // the largest
+		operator.visit("/docs/crypto-payouts") // the largest
 		operator.check("docs-crypto")
 	})
 }

@@ -36,6 +36,18 @@ type tag struct {
 	Reserved    bool   `yaml:"x-reserved"`
 }
 
+// families returns what has paths of its own below a tag, as charges has /crypto/charges and /crypto/charges/{id} below crypto.
+func (d *document) families(tag string) (all []string) {
+	for _, path := range d.Paths {
+		rest, ok := strings.CutPrefix(path.Name, "/"+tag+"/")
+		family, _, more := strings.Cut(rest, "/")
+		if ok && more && !slices.Contains(all, family) {
+			all = append(all, family)
+		}
+	}
+	return all
+}
+
 // item is what there is at a path.
 type item struct{ operations ordered[*operation] } // by method
 

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Reference is a document as pages: the guide, then one page for each tag.
+// Reference is a document as pages: the guide, then one page for each tag, and one for each family of paths below it.
 type Reference struct {
 	Title   string
 	Version string
@@ -125,11 +125,18 @@ func New(openapi []byte) (*Reference, error) {
 	}
 	r.Pages = append(r.Pages, guide.page)
 	for _, t := range d.Tags {
-		b := &builder{d: d, page: &Page{Name: t.Name, Title: t.Name, Text: markdown(t.Description), Reserved: t.Reserved}}
-		if err := b.build(); err != nil {
-			return nil, fmt.Errorf("reference: %s: %w", t.Name, err)
+		families := d.families(t.Name)
+		for _, family := range append([]string{""}, families...) {
+			name := t.Name
+			if family != "" {
+				name += "-" + family
+			}
+			b := &builder{d: d, tag: t.Name, family: family, families: families, page: &Page{Name: name, Title: name, Text: markdown(t.Description), Reserved: t.Reserved}}
+			if err := b.build(); err != nil {
+				return nil, fmt.Errorf("reference: %s: %w", name, err)
+			}
+			r.Pages = append(r.Pages, b.page)
 		}
-		r.Pages = append(r.Pages, b.page)
 	}
 	return r, nil
 }
@@ -157,15 +164,38 @@ func headings(text string) (all []Heading) {
 
 // builder makes one page.
 type builder struct {
-	d    *document
-	page *Page
+	d        *document
+	tag      string
+	family   string   // of the tag; "" for what is in none
+	families []string // of the tag
+	page     *Page
 }
 
-// build adds the operations and events of the page's tag.
+// familyOf returns the family of the tag that a path is in; "" for none.
+func (b *builder) familyOf(path string) string {
+	for _, family := range b.families {
+		if at := "/" + b.tag + "/" + family; path == at || strings.HasPrefix(path, at+"/") {
+			return family
+		}
+	}
+	return ""
+}
+
+// familyOfEvent returns the family of the tag that an event tells of, as crypto.charge.paid does of charges; "" for none.
+func (b *builder) familyOfEvent(kind string) string {
+	for _, family := range b.families {
+		if strings.HasPrefix(kind, b.tag+"."+strings.TrimSuffix(family, "s")+".") {
+			return family
+		}
+	}
+	return ""
+}
+
+// build adds the operations and events of the page's tag and family.
 func (b *builder) build() error {
 	for _, path := range b.d.Paths {
 		for _, e := range path.Value.operations {
-			if !slices.Contains(e.Value.Tags, b.page.Name) {
+			if !slices.Contains(e.Value.Tags, b.tag) || b.familyOf(path.Name) != b.family {
 				continue
 			}
 			if err := b.addOperation(strings.ToUpper(e.Name), path.Name, e.Value); err != nil {
@@ -175,7 +205,7 @@ func (b *builder) build() error {
 	}
 	for _, hook := range b.d.Webhooks {
 		for _, e := range hook.Value.operations {
-			if !slices.Contains(e.Value.Tags, b.page.Name) {
+			if !slices.Contains(e.Value.Tags, b.tag) || b.familyOfEvent(hook.Name) != b.family {
 				continue
 			}
 			if err := b.addEvent(hook.Name, e.Value); err != nil {
