@@ -101,8 +101,8 @@ func (p *tab) checkShift(name string) {
 	}
 }
 
-// checkWidth fails the test when anything has to be scrolled sideways in a window of that width, or is cut there. Code is
-// another thing: its lines are as long as they are.
+// checkWidth fails the test when anything has to be scrolled sideways in a window of that width, or is cut there, or a sum of
+// money is broken into two lines. Code is another thing: its lines are as long as they are.
 func (p *tab) checkWidth(name string, width int) {
 	p.Helper()
 	wide := evaluate[[]string](p, `(() => {
@@ -114,7 +114,8 @@ func (p *tab) checkWidth(name string, width int) {
 			(getComputedStyle(e).overflowX !== "visible" || e.matches(".money, .figure")) && !e.matches(".clip, .clip-text, .where, .switcher-name"));
 		const before = [...document.querySelectorAll("svg text")].filter((e) => e.getClientRects().length > 0 &&
 			e.getBoundingClientRect().left < e.ownerSVGElement.getBoundingClientRect().left);
-		return [...outside, ...cut, ...before].slice(0, 5).map((e) => e.outerHTML.slice(0, 160));
+		const broken = [...document.querySelectorAll(".tile .figure")].filter((e) => e.clientHeight > 2 * parseFloat(getComputedStyle(e).fontSize));
+		return [...outside, ...cut, ...before, ...broken].slice(0, 5).map((e) => e.outerHTML.slice(0, 160));
 	})()`)
 	if len(wide) > 0 {
 		p.Errorf("%s: wider than %d:\n%s", name, width, strings.Join(wide, "\n"))
