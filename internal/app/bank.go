@@ -322,7 +322,7 @@ func openRunning(ctx context.Context, core *Core, store config.Store, serve conf
 	if len(named) > 0 {
 		return openReal(core.Clock, store, named)
 	}
-	if serve.Simulator == "" {
+	if serve.Simulator == "" && serve.SimulatorListen == config.SimulatorListen {
 		last, err := sqldb.One(ctx, core.DB, sqldb.Scalar[string], selectSimulator)
 		if err != nil && !errors.Is(err, sqldb.ErrNoRows) {
 			return nil, err

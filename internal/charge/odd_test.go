@@ -109,6 +109,37 @@ func TestPaidWhileItIsRemoved(t *testing.T) {
 	})
 }
 
+// TestReturnsThatCannotBeRead has a list of returns that never ends: it is tried again after a while, not at once.
+func TestReturnsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	eachOdd(t, func(t *testing.T, n *node, o odd) {
+		reads := 0
+		*o.list = func(w acquirer.Window) (acquirer.Page, bool) {
+			if w.Returned {
+				reads++
+			}
+			return acquirer.Page{Next: "more"}, w.Returned
+		}
+		n.advance(2 * time.Hour)
+		if _, err := n.Reconcile(t.Context()); err == nil || reads == 0 {
+			t.Fatalf("%d reads: %v", reads, err)
+		}
+		for _, later := range []time.Duration{time.Second, 4 * time.Minute} {
+			n.advance(later)
+			before := reads
+			n.step(n.Reconcile)
+			if reads != before {
+				t.Errorf("read again after %v", later)
+			}
+		}
+		n.advance(2 * time.Minute)
+		before := reads
+		if _, err := n.Reconcile(t.Context()); err == nil || reads == before {
+			t.Errorf("never read again: %v", err)
+		}
+	})
+}
+
 // TestLongListsAreHalved reads a list that never ends for windows above an hour.
 func TestLongListsAreHalved(t *testing.T) {
 	t.Parallel()

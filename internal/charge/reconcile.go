@@ -18,8 +18,8 @@ import (
 const unmatchedMax = 500 // that are listed
 
 const (
-	returnsEvery = time.Hour          // of business time
-	returnsSpan  = 7 * 24 * time.Hour // of payments whose returns are read at once
+	returnsEvery = time.Hour      // of business time
+	returnsSpan  = 24 * time.Hour // of payments whose returns are read at once, as of all lists
 )
 
 // Reconcile reads each acquirer's list of payments since the last time and settles what is unknown here.
@@ -70,7 +70,7 @@ func (s *Service) readPage(ctx context.Context, at acquirer.Acquirer, w acquirer
 			slog.String("acquirer", at.Name()), slog.Int("payments", page.Unreadable), slog.Time("from", w.From), slog.Time("to", w.To))
 	}
 	failed := inquiry.Each(page.Payments, func(p *acquirer.Payment) error {
-		if w.Returned {
+		if w.Returned && !s.settled.Has(settledName(at.Name(), p)) {
 			// What was nobody's is listed since it came, or came before we did.
 			if _, err := s.byTxID(ctx, p.TxID); errors.Is(err, sqldb.ErrNoRows) {
 				return nil

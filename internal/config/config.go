@@ -65,6 +65,9 @@ const secretShown = "***"
 // LogValue keeps the password out of logs.
 func (s Store) LogValue() slog.Value { return slog.StringValue(s.Redacted()) }
 
+// SimulatorListen is where the simulator inside is reached unless the settings say otherwise.
+const SimulatorListen = "127.0.0.1:8090"
+
 // Serve is what the server needs.
 type Serve struct {
 	Listen      string   `help:"Address of the API." default:"127.0.0.1:8080" placeholder:"HOST:PORT" env:"PONTE_LISTEN"`

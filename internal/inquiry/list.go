@@ -27,6 +27,7 @@ const (
 	readOverlap = 30 * time.Second            // that is read again, because clocks differ and lists may be late
 	windowMax   = 24 * time.Hour              // read at once after a long absence
 	windowMin   = time.Minute + 2*readOverlap // is read however much it lists; half of it is still beyond the overlap
+	againAfter  = 5 * time.Minute             // that a list waits at most which could not be read again
 	pagesMax    = 2000                        // of a window; one that has more is halved
 )
 
@@ -140,7 +141,7 @@ func (l Lists) Again(ctx context.Context, list List, every time.Duration, next f
 			}
 		}
 		if failed != nil {
-			return failed
+			return errors.Join(failed, l.setRead(ctx, name, now.Add(min(every, againAfter)-every)))
 		}
 		return l.setRead(ctx, name, now)
 	})
