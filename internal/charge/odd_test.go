@@ -2,6 +2,7 @@ package charge_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,28 +114,28 @@ func TestPaidWhileItIsRemoved(t *testing.T) {
 func TestReturnsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	eachOdd(t, func(t *testing.T, n *node, o odd) {
-		reads := 0
+		var reads atomic.Int64 // of both acquirers at once
 		*o.list = func(w acquirer.Window) (acquirer.Page, bool) {
 			if w.Returned {
-				reads++
+				reads.Add(1)
 			}
 			return acquirer.Page{Next: "more"}, w.Returned
 		}
 		n.advance(2 * time.Hour)
-		if _, err := n.Reconcile(t.Context()); err == nil || reads == 0 {
-			t.Fatalf("%d reads: %v", reads, err)
+		if _, err := n.Reconcile(t.Context()); err == nil || reads.Load() == 0 {
+			t.Fatalf("%d reads: %v", reads.Load(), err)
 		}
 		for _, later := range []time.Duration{time.Second, 4 * time.Minute} {
 			n.advance(later)
-			before := reads
+			before := reads.Load()
 			n.step(n.Reconcile)
-			if reads != before {
+			if reads.Load() != before {
 				t.Errorf("read again after %v", later)
 			}
 		}
 		n.advance(2 * time.Minute)
-		before := reads
-		if _, err := n.Reconcile(t.Context()); err == nil || reads == before {
+		before := reads.Load()
+		if _, err := n.Reconcile(t.Context()); err == nil || reads.Load() == before {
 			t.Errorf("never read again: %v", err)
 		}
 	})
