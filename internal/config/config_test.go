@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -310,5 +311,14 @@ func TestWebhooks(t *testing.T) {
 		if _, err := (config.Store{Config: file(t, "webhooks:\n  "+text+"\n")}).Webhooks(); err == nil {
 			t.Errorf("%s is accepted", text)
 		}
+	}
+}
+
+// TestSimulatorListen holds the flag's default, which a tag has to repeat, to the name that others compare it with.
+func TestSimulatorListen(t *testing.T) {
+	t.Parallel()
+	field, _ := reflect.TypeFor[config.Serve]().FieldByName("SimulatorListen")
+	if got := field.Tag.Get("default"); got != config.SimulatorListen {
+		t.Errorf("the flag's default is %s, want %s", got, config.SimulatorListen)
 	}
 }

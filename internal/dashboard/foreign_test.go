@@ -81,7 +81,7 @@ func TestThingsOfOthersAreNotSearched(t *testing.T) {
 		"/events?q=" + last, "/events?after=" + last, "/webhooks/redeliver?endpoint=" + endpoint,
 	} {
 		got := ana.Get(t, home+path)
-		if got.Status != http.StatusOK && got.Status != http.StatusNotFound && (got.Status != http.StatusSeeOther || strings.Contains(got.Location, "_0")) {
+		if got.Status != http.StatusOK && got.Status != http.StatusNotFound && (got.Status != http.StatusSeeOther || strings.Contains(strings.TrimPrefix(got.Location, home), "_0")) {
 			t.Errorf("%s: %d to %q", path, got.Status, got.Location)
 		}
 		got.Lacks(t, "125,90", "maria@example.org", "shop.example.org", "Pedido 1042")

@@ -323,7 +323,9 @@ func TestUnknownPayout(t *testing.T) {
 	s.World().Break(t, testkit.Fault{Target: "alpha", Operation: "payout.send", Kind: "lost_executed", Times: 1})
 	s.World().Break(t, testkit.Fault{Target: "alpha", Operation: "payout.get", Kind: "http_500"})
 	page := x.payout(t, "20,00", "ana@example.com", "e-1")
-	x.owner.Get(t, page).Want(t, http.StatusOK, "Não repita", "aguardando o banco", "não envie de novo")
+	x.owner.Get(t, page).Want(t, http.StatusOK, "Não repita", "não envie de novo", "Total debitado",
+		`<strong>alpha</strong><span class="badge wait">aguardando o banco</span>`) // the attempt is what is in doubt
+	x.wantTimeline(t, page, "Pagamento aceito / Sem resposta do banco")
 	x.owner.Get(t, x.path).Want(t, http.StatusOK, "Envios sem confirmação do banco: 1, ao todo R$\u00a021,00")
 	s.World().Mend(t)
 	s.Advance(t, time.Minute)

@@ -154,20 +154,6 @@ func TestInflowsOfCharge(t *testing.T) {
 	})
 }
 
-// A payout that nobody answers about was accepted first, and its attempt is what is in doubt.
-func TestDoubtOfPayout(t *testing.T) {
-	t.Parallel()
-	s := testkit.Start(t, sqltest.SQLite(t))
-	x := newShop(t, s, "Padaria")
-	x.owner.AddTOTP(t, s)
-	s.Adjust(t, x.account.ID, money.CurrencyBRL, "100.00")
-	s.World().Break(t, testkit.Fault{Target: "alpha", Operation: "payout.send", Kind: "lost_executed", Times: 1})
-	s.World().Break(t, testkit.Fault{Target: "alpha", Operation: "payout.get", Kind: "http_500"})
-	page := x.payout(t, "20,00", "ana@example.com", "e-1")
-	x.wantTimeline(t, page, "Pagamento aceito / Sem resposta do banco")
-	x.owner.Get(t, page).Want(t, http.StatusOK, `<strong>alpha</strong><span class="badge wait">aguardando o banco</span>`, "Total debitado")
-}
-
 // A payout that failed was not debited.
 func TestFailedPayout(t *testing.T) {
 	t.Parallel()
