@@ -1,6 +1,10 @@
 package acquirer
 
-import "context"
+import (
+	"context"
+
+	"github.com/ponte-pay/ponte/internal/clock"
+)
 
 // Payer returns the acquirer with that name if it pays out, whatever its breaker says: what was sent there can be asked
 // about, and be sent again, nowhere else.
@@ -112,7 +116,7 @@ func (t *Turn) Send(ctx context.Context, n NewPayout) (Payout, error) {
 	}
 	v := silent // also when the driver panics
 	defer func() { t.end(v) }()
-	limited, cancel := context.WithTimeout(ctx, t.router.limits.try)
+	limited, cancel := clock.Within(ctx, t.router.limits.try)
 	defer cancel()
 	began := t.router.clock.Real()
 	payout, err := t.route.payer.SendPayout(limited, n)

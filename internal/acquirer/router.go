@@ -133,7 +133,7 @@ const (
 // could be asked with success; either way no payer knows of a charge. When ctx is cancelled it asks no further: who
 // wants to know the end gives it a context that is not.
 func (r *Router) CreateCharge(ctx context.Context, n NewCharge) (Created, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.limits.creation)
+	ctx, cancel := clock.Within(ctx, r.limits.creation)
 	defer cancel()
 	c := creation{router: r, charge: n}
 	defer func() { r.recent.add(useCharge, n.TxID, r.clock.Now(), c.Attempts...) }()
@@ -281,7 +281,7 @@ func (c *creation) failure() error {
 func (r *Router) try(ctx context.Context, rt *route, t ticket, n NewCharge) (Charge, *Error) {
 	v := silent // also when the driver panics
 	defer func() { rt.breaker.leave(t, v, r.clock.Now()) }()
-	limited, cancel := context.WithTimeout(ctx, r.limits.try)
+	limited, cancel := clock.Within(ctx, r.limits.try)
 	defer cancel()
 	charge, err := rt.Acquirer.CreateCharge(limited, n)
 	if err == nil {

@@ -88,12 +88,3 @@ func (c *Clock) WaitOr(ctx context.Context, d time.Duration, wake <-chan struct{
 	}
 	return nil
 }
-
-// Within is context.WithTimeout that makes nothing new where ctx ends sooner anyway: limits that stand inside each other
-// cost as much as what they bound.
-func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if end, ok := ctx.Deadline(); ok && time.Until(end) <= d {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, d)
-}

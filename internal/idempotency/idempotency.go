@@ -117,7 +117,7 @@ func Do[T any](
 ) (T, Outcome, error) {
 	var none T
 	// Whoever works for longer has lost its lock.
-	ctx, cancel := context.WithTimeout(ctx, sqldb.LockTimeMax)
+	ctx, cancel := clock.Within(ctx, sqldb.LockTimeMax)
 	defer cancel()
 	held, err := e.lock(ctx, req)
 	if err != nil {

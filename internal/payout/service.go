@@ -94,7 +94,7 @@ var errNobody = fault.New(fault.Provider, "", "no acquirer can send payouts now;
 func (s *Service) Create(ctx context.Context, r Request) (Payout, idempotency.Outcome, error) {
 	began := s.Clock.Real()
 	// A crowd before one balance, or a slow database, must not keep the caller waiting for longer than acquirers may.
-	ctx, cancel := context.WithTimeout(ctx, s.limits.hold)
+	ctx, cancel := clock.Within(ctx, s.limits.hold)
 	defer cancel()
 	p, outcome, err := idempotency.Do(ctx, s.Once, idempotency.Request{
 		Policy: idempotency.Pix, Account: r.Account.ID, Route: "POST /payouts", Find: "GET /payouts/ext:", Key: r.Key, Hash: r.Hash,
@@ -167,7 +167,7 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	}
 	// From here on it is the account's money that is at stake, and not the caller's patience.
 	ctx = context.WithoutCancel(ctx)
-	sending, cancel := context.WithTimeout(ctx, s.limits.send-s.Clock.RealSince(began))
+	sending, cancel := clock.Within(ctx, s.limits.send-s.Clock.RealSince(began))
 	defer cancel()
 	d := dispatch{Service: s, payout: &p, plan: plan, turn: turn}
 	err := d.run(ctx, sending)

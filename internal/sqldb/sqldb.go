@@ -15,6 +15,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
 )
 
 // Errors that callers act on. Everything else is a defect.
@@ -188,7 +190,7 @@ func (db *DB) WriteWithin(ctx context.Context, limit time.Duration, f func(ctx c
 		return err
 	}
 	deadline := time.Now().Add(limit)
-	start, cancelStart := context.WithDeadlineCause(ctx, deadline, errNoTurn)
+	start, cancelStart := clock.Until(ctx, deadline, errNoTurn)
 	defer cancelStart()
 	work, cancelWork := db.d.detach(context.WithValue(ctx, inWrite{}, true), deadline)
 	defer cancelWork()
@@ -292,7 +294,7 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, readTimeMax, errNoReader)
+	return clock.Until(ctx, time.Now().Add(readTimeMax), errNoReader)
 }
 
 // Tx is a transaction. It is valid only inside the function it was passed to, and only there.

@@ -124,8 +124,12 @@ func (r *readers) take(ctx context.Context) (*liteConn, error) {
 	}
 	select {
 	case r.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	default: // only who has to wait looks at its end, which may cost a timer
+		select {
+		case r.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 	r.mu.Lock()
 	if n := len(r.idle); n > 0 {
