@@ -42,6 +42,7 @@ const (
 
 type writer struct {
 	conn   *liteConn     // used by whoever holds the transaction
+	joins  *liteJoiner   // used by the leader
 	ageMax time.Duration // of a group that others may still join
 
 	mu      sync.Mutex
@@ -101,7 +102,7 @@ const (
 )
 
 func newWriter(conn *liteConn) *writer {
-	return &writer{conn: conn, ageMax: groupAgeMax, broken: make(chan struct{})}
+	return &writer{conn: conn, joins: newLiteJoiner(), ageMax: groupAgeMax, broken: make(chan struct{})}
 }
 
 // down returns why nothing can be written any more, or nil.
@@ -416,13 +417,9 @@ func (w *writer) runSaved(ctx context.Context, some []*turn) (err error, whole b
 	return nil, true
 }
 
+// runAll runs lists as one. After a failure some of it may be left.
 func (w *writer) runAll(ctx context.Context, some []*turn) error {
-	for _, t := range some {
-		if err := w.runList(ctx, t.list); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.runList(ctx, w.joins.join(some))
 }
 
 func (w *writer) runList(ctx context.Context, list []statement) error {

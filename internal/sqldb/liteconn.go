@@ -344,7 +344,7 @@ func plain(args []any) error {
 			continue
 		case string, *string:
 		default:
-			value, err := sqldriver.DefaultParameterConverter.ConvertValue(v)
+			value, err := driverValue(v)
 			if err != nil {
 				return fmt.Errorf("sqldb: argument $%d: %w", i+1, err)
 			}
@@ -364,6 +364,14 @@ func plain(args []any) error {
 		}
 	}
 	return nil
+}
+
+// driverValue is what database/sql would make of an argument. Identifiers are in every statement, and are asked straight.
+func driverValue(v any) (sqldriver.Value, error) {
+	if valuer, ok := v.(sqldriver.Valuer); ok && reflect.TypeOf(v).Kind() != reflect.Pointer { // nil is for the converter
+		return valuer.Value()
+	}
+	return sqldriver.DefaultParameterConverter.ConvertValue(v)
 }
 
 // liteRow is the row that a statement is at.

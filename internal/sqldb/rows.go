@@ -45,18 +45,26 @@ type slot struct {
 	members []statement // of one text
 }
 
-// join returns the statements of a convoy. One goes where the first of its text goes, unless its own transaction has done
-// something before that it must not overtake: something with the same table. Those that change the same row, by whatever text,
-// stay in their order.
-// describe returns the types of a text's arguments, as the server sees them.
+// join returns the statements of a convoy. describe returns the types of a text's arguments, as the server sees them.
 func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, error)) []statement {
+	lists := make([][]statement, 0, len(group))
+	for _, t := range group {
+		lists = append(lists, t.list)
+	}
+	return join(lists, func(one statement) *shape { return j.shapeOf(one, describe) }, (*slot).write)
+}
+
+// join returns the statements of several transactions as one list. A statement goes where the first of its text goes, unless
+// its own transaction has done something before that it must not overtake: something with the same table. Those that change
+// the same row, by whatever text, stay in their order. write appends the statements of a slot, as few as there can be.
+func join(lists [][]statement, shapeOf func(statement) *shape, write func(s *slot, list []statement) []statement) []statement {
 	var slots []*slot
 	byText := map[string][]int{} // the slots of a text
 	last := map[string]int{}     // the slot of the last change of a row
-	for _, t := range group {
+	for _, list := range lists {
 		var own []int // slots of what this transaction has done before
-		for _, one := range t.list {
-			s := j.shapeOf(one, describe)
+		for _, one := range list {
+			s := shapeOf(one)
 			first := 0 // slot that it may go to
 			for _, at := range own {
 				if !s.commutes(slots[at].shape) {
@@ -86,7 +94,7 @@ func (j *joiner) join(group []*traveler, describe func(sql string) ([]uint32, er
 	}
 	list := make([]statement, 0, 2*len(slots))
 	for _, s := range slots {
-		list = s.write(list)
+		list = write(s, list)
 	}
 	return list
 }
@@ -117,7 +125,7 @@ func (s *shape) rowOf(args []any) string {
 	return string(b)
 }
 
-// write appends the statements of a slot: as few as there can be.
+// write appends the statements of a slot for PostgreSQL.
 func (s *slot) write(list []statement) []statement {
 	if s.text == "" {
 		return append(list, s.members...)
@@ -162,7 +170,12 @@ func (j *joiner) shapeOf(one statement, describe func(sql string) ([]uint32, err
 			j.known[one.sql] = s
 		}
 	}
-	// A row that must be changed is none that is inserted, and arguments that are too many would be those of the next row.
+	return s.of(one)
+}
+
+// of returns the shape of a statement whose text has the shape s. A row that must be changed is none that is inserted, and
+// arguments that are too many would be those of the next row.
+func (s *shape) of(one statement) *shape {
 	if s.text != "" && (one.otherwise != nil && s.keys == nil || len(one.args) != s.args) {
 		return &shape{table: s.table, words: s.words}
 	}
@@ -182,14 +195,9 @@ var (
 
 // newShape looks at a text. What it returns beside an error is right for one use, after which to look again is worth it.
 func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape, error) {
-	s := &shape{}
-	found := changed.FindStringSubmatch(text)
-	if found == nil {
+	s := tableOf(text)
+	if s.table == "" {
 		return s, nil
-	}
-	s.table, s.words = found[1], map[string]bool{}
-	for _, w := range word.FindAllString(text, -1) {
-		s.words[w] = true
 	}
 	values := plainInsert.FindStringSubmatch(text)
 	parts := plainUpdate.FindStringSubmatch(text)
@@ -215,6 +223,18 @@ func newShape(text string, describe func(sql string) ([]uint32, error)) (*shape,
 		s.keys = append(s.keys, number(p)-1)
 	}
 	return s, nil
+}
+
+// tableOf tells which table a text changes and which it may mean.
+func tableOf(text string) *shape {
+	s := &shape{}
+	if found := changed.FindStringSubmatch(text); found != nil {
+		s.table, s.words = found[1], map[string]bool{}
+		for _, w := range word.FindAllString(text, -1) {
+			s.words[w] = true
+		}
+	}
+	return s
 }
 
 // listsOf returns what makes a table of one list an argument, and the names of its columns; "" when a type is unknown.

@@ -13,7 +13,9 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -62,13 +64,14 @@ type host struct {
 
 // conn is one connection.
 type conn struct {
-	net   net.Conn
-	host  *host
-	in    *bufio.Reader
-	out   *bufio.Writer
-	left  int64 // bytes that may be read yet
-	sent  bool  // something of the request was, or may have been
-	since time.Time
+	net    net.Conn
+	socket syscall.RawConn // below net; nil when there is none
+	host   *host
+	in     *bufio.Reader
+	out    *bufio.Writer
+	left   int64 // bytes that may be read yet
+	sent   bool  // something of the request was, or may have been
+	since  time.Time
 }
 
 var errHeader = errors.New("the header of the answer is too long")
@@ -97,7 +100,13 @@ func (c *conn) giveUp() { _ = c.net.SetDeadline(longAgo) }
 // isDead reports whether the other side of an idle connection has closed it, or has sent what nobody asked for. That may have
 // come with the answer before it, so that TLS has it already, or in has its end.
 func (c *conn) isDead() bool {
-	if isSocketDead(c.net) || c.net.SetReadDeadline(longAgo) != nil {
+	if isSocketDead(c.socket) {
+		return true
+	}
+	if _, plain := c.net.(*net.TCPConn); plain {
+		return false // nothing was read beyond the answer before, see RoundTrip
+	}
+	if c.net.SetReadDeadline(longAgo) != nil {
 		return true
 	}
 	_, err := c.in.Peek(1) // reads only what is here
@@ -150,7 +159,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // exchange sends a request and reads the head of its answer.
 func (t *Transport) exchange(c *conn, r *http.Request) (*http.Response, error) {
 	c.sent, c.left = false, t.HeaderBytesMax
-	if err := r.Write(c.out); err != nil {
+	if err := write(c.out, r); err != nil {
 		return nil, err
 	}
 	if err := c.out.Flush(); err != nil {
@@ -169,6 +178,38 @@ func (t *Transport) exchange(c *conn, r *http.Request) (*http.Response, error) {
 		}
 	}
 	return nil, fmt.Errorf("more than %d interim answers and no other one", interimMax)
+}
+
+// write writes a request. What [http.Request.Write] does beyond that, for bodies of unknown length, costs more than all of it.
+func write(out *bufio.Writer, r *http.Request) error {
+	hasBody := r.Body != nil && r.Body != http.NoBody
+	if hasBody && r.ContentLength <= 0 || len(r.TransferEncoding) > 0 || r.Host != r.URL.Host {
+		return r.Write(out)
+	}
+	for _, part := range []string{r.Method, " ", r.URL.RequestURI(), " HTTP/1.1\r\nHost: ", r.Host, "\r\n"} {
+		_, _ = out.WriteString(part) // an error stays, and Flush returns it
+	}
+	if r.Close {
+		_, _ = out.WriteString("Connection: close\r\n")
+	}
+	if hasBody || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		_, _ = out.WriteString("Content-Length: ")
+		_, _ = out.Write(strconv.AppendInt(out.AvailableBuffer(), r.ContentLength, 10))
+		_, _ = out.WriteString("\r\n")
+	}
+	if err := r.Header.Write(out); err != nil {
+		return err
+	}
+	_, _ = out.WriteString("\r\n")
+	if !hasBody {
+		return nil
+	}
+	defer func() { _ = r.Body.Close() }()
+	n, err := io.Copy(out, r.Body)
+	if err == nil && n != r.ContentLength {
+		err = fmt.Errorf("a body of %d bytes that should have %d", n, r.ContentLength)
+	}
+	return err
 }
 
 // body gives its connection back when it has been read.
@@ -361,7 +402,7 @@ func (t *Transport) dial(ctx context.Context, u *url.URL) (*conn, error) {
 		}
 		made = secure
 	}
-	c := &conn{net: made}
+	c := &conn{net: made, socket: socketOf(made)}
 	c.in, c.out = bufio.NewReaderSize(c, bufferBytes), bufio.NewWriterSize(c, bufferBytes)
 	return c, nil
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -372,6 +373,104 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		all.Wait()
 		if got := dials.Load(); got != want {
 			t.Errorf("%d connections, want %d", got, want)
+		}
+	}
+}
+
+// TestRequestsArrive as those of net/http's transport do.
+func TestRequestsArrive(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("User-Agent") // net/http adds one of its own
+		b, err := httputil.DumpRequest(r, true)
+		if err != nil {
+			t.Error(err)
+		}
+		_, _ = w.Write(b)
+	})
+	ours, _ := newTransport(t)
+	stock := &http.Transport{DisableCompression: true}
+	t.Cleanup(stock.CloseIdleConnections)
+	unsized := func(text string) io.Reader { return struct{ io.Reader }{strings.NewReader(text)} }
+	for name, tt := range map[string]struct {
+		method, path string
+		body         func() io.Reader
+		change       func(*http.Request)
+	}{
+		"with a body":       {"POST", "/a", func() io.Reader { return strings.NewReader("hello") }, nil},
+		"with a long one":   {"PUT", "/a", func() io.Reader { return strings.NewReader(strings.Repeat("x", 100<<10)) }, nil},
+		"without":           {"GET", "/a?b=c%20d&e=%2F", func() io.Reader { return nil }, nil},
+		"with none":         {"GET", "", func() io.Reader { return http.NoBody }, nil},
+		"with an empty one": {"PUT", "/a%2Fb", func() io.Reader { return strings.NewReader("") }, nil},
+		"nothing to change": {"PATCH", "/a", func() io.Reader { return nil }, nil},
+		"of unknown length": {"POST", "/a", func() io.Reader { return unsized("hello") }, nil},
+		"for another host":  {"GET", "/a", func() io.Reader { return nil }, func(r *http.Request) { r.Host = "example.com" }},
+		"the last one":      {"GET", "/a", func() io.Reader { return nil }, func(r *http.Request) { r.Close = true }},
+		"with headers":      {"GET", "/a", func() io.Reader { return nil }, func(r *http.Request) { r.Header["B"] = []string{"1", "2"}; r.Header.Set("A", "ç") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := map[http.RoundTripper]string{}
+			for _, transport := range []http.RoundTripper{ours, stock} {
+				r, err := http.NewRequestWithContext(t.Context(), tt.method, url+tt.path, tt.body())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tt.change != nil {
+					tt.change(r)
+				}
+				a, err := transport.RoundTrip(r)
+				if err != nil {
+					seen[transport] = err.Error()
+					continue
+				}
+				b, err := io.ReadAll(a.Body)
+				a.Body.Close()
+				seen[transport] = fmt.Sprintf("%d %s%v", a.StatusCode, b, err)
+			}
+			if seen[ours] != seen[stock] {
+				t.Errorf("%s\nwant %s", seen[ours], seen[stock])
+			}
+		})
+	}
+}
+
+// TestHeaderStaysOneLine: what an acquirer told us must not add a header of its own.
+func TestHeaderStaysOneLine(t *testing.T) {
+	t.Parallel()
+	transport, _ := newTransport(t)
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Header.Get("A")+"/"+r.Header.Get("C"))
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("A", "b\r\nC: d")
+	a, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	if b, err := io.ReadAll(a.Body); string(b) != "b  C: d/" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestBodyOfAnotherLength must not make the next request on its connection out of what is missing.
+func TestBodyOfAnotherLength(t *testing.T) {
+	t.Parallel()
+	transport, _ := newTransport(t)
+	url := serve(t, func(http.ResponseWriter, *http.Request) {})
+	for _, length := range []int64{1, 9} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = length
+		if a, err := transport.RoundTrip(r); err == nil {
+			a.Body.Close()
+			t.Errorf("5 bytes that should have been %d were sent", length)
 		}
 	}
 }

@@ -23,22 +23,30 @@ func SentNothing(err error) bool {
 	return ok
 }
 
-// isSocketDead reports whether the other side of an idle connection has closed it, or has sent what nobody asked for, as far
-// as the system knows and nobody has read.
-func isSocketDead(c net.Conn) bool {
+// socketOf returns what the system knows a connection by, nil when there is none.
+func socketOf(c net.Conn) syscall.RawConn {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
 	}
 	system, ok := c.(syscall.Conn)
 	if !ok {
-		return false
+		return nil
 	}
 	raw, err := system.SyscallConn()
 	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// isSocketDead reports whether the other side of an idle connection has closed it, or has sent what nobody asked for, as far
+// as the system knows and nobody has read.
+func isSocketDead(socket syscall.RawConn) bool {
+	if socket == nil {
 		return false
 	}
 	dead := false
-	err = raw.Control(func(fd uintptr) {
+	err := socket.Control(func(fd uintptr) {
 		var b [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		dead = !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)

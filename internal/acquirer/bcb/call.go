@@ -23,9 +23,13 @@ import (
 
 const (
 	bodyBytesMax   = 1 << 20 // of an answer
-	contentJSON    = "application/json"
-	userAgent      = "ponte"
 	statusSpanSize = 100
+)
+
+// What is in each request.
+var (
+	contentJSON = []string{"application/json"}
+	userAgent   = []string{"ponte"}
 )
 
 // Call is one request to an acquirer's API. It is for drivers that add to this one.
@@ -125,7 +129,7 @@ func (c Call) request(base string) (request, error) {
 			return request{}, fmt.Errorf("bcb: %s: %w", c.Operation, err)
 		}
 		r.body = body
-		r.header.Set("Content-Type", contentJSON)
+		r.header["Content-Type"] = contentJSON
 	}
 	return r, nil
 }
@@ -154,8 +158,8 @@ func (c *Client) roundTrip(ctx context.Context, r request) (answer, error) {
 		return answer{}, err
 	}
 	request.Header = r.header
-	request.Header.Set("Accept", contentJSON)
-	request.Header.Set("User-Agent", userAgent)
+	request.Header["Accept"] = contentJSON
+	request.Header["User-Agent"] = userAgent
 	response, err := c.transport.RoundTrip(request)
 	if err != nil {
 		return answer{}, err
