@@ -26,8 +26,8 @@ func (a *acquirer) postCharge(r *http.Request) (httpkit.Answer, error) {
 }
 
 func (a *acquirer) createCharge(r *http.Request, txid string, broken violations) (httpkit.Answer, error) {
-	var q chargeRequest
-	if err := readJSON(r, &q, chargeInvalid, "cob"); err != nil {
+	q, err := readChargeRequest(r)
+	if err != nil {
 		return httpkit.Answer{}, err
 	}
 	q.require(&broken)

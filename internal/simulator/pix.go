@@ -120,7 +120,7 @@ func (q *refundRequest) check(broken *violations) money.BRL {
 	switch {
 	case q.Value == nil:
 		broken.add("devolucao.valor", "O campo devolucao.valor é obrigatório.", "")
-	case !amountPattern.MatchString(*q.Value):
+	case !isAmount(*q.Value):
 		broken.schema("devolucao.valor", *q.Value)
 	case parseAmount(*q.Value) == 0:
 		broken.add("devolucao.valor", "O campo devolucao.valor é zero.", *q.Value)

@@ -37,7 +37,7 @@ func newListQuery(r *http.Request) *listQuery {
 	}
 	// Moments in the books have no fractions of a millisecond, so that those of the query can be rounded inwards.
 	q.from, q.to = from.Add(time.Millisecond-time.Nanosecond).UnixMilli(), to.UnixMilli()
-	cpf, cnpj := q.text("cpf", cpfPattern.MatchString), q.text("cnpj", cnpjPattern.MatchString)
+	cpf, cnpj := q.text("cpf", isCPF), q.text("cnpj", isCNPJ)
 	if cpf != "" && cnpj != "" {
 		q.broken.add("cnpj", "Os campos cpf e cnpj não podem ser usados juntos.", cnpj)
 	}

@@ -1,0 +1,149 @@
+package simulator
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The JSON of what happens most is read and written by hand, because reflection would take most of the time. Whatever is
+// not plain is left to encoding/json.
+
+// isPlain reports whether s stands in JSON as it is, with neither escapes nor anything to mend.
+func isPlain(s string) bool {
+	isASCII := true
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ' || c == '"' || c == '\\' || c == separatorLead:
+			return false
+		case c >= utf8.RuneSelf:
+			isASCII = false
+		}
+	}
+	return isASCII || utf8.ValidString(s)
+}
+
+// separatorLead begins U+2028 and U+2029, which encoding/json escapes, among others.
+const separatorLead = 0xe2
+
+// appendText writes a string as JSON.
+func appendText(to []byte, s string) []byte {
+	if !isPlain(s) {
+		to, _ = appendJSON(to, s) // a string can always be encoded
+		return to
+	}
+	to = append(to, '"')
+	to = append(to, s...)
+	return append(to, '"')
+}
+
+// appendJSON writes anything as JSON, by way of encoding/json.
+func appendJSON(to []byte, v any) ([]byte, error) {
+	b := bytes.NewBuffer(to)
+	encoder := json.NewEncoder(b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return to, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
+
+// appendMember writes a string behind its key, which comes with all that stands before the string.
+func appendMember(to []byte, key, s string) []byte { return appendText(append(to, key...), s) }
+
+// appendOptional is appendMember for a string that is left out when it is empty.
+func appendOptional(to []byte, key, s string) []byte {
+	if s == "" {
+		return to
+	}
+	return appendMember(to, key, s)
+}
+
+// appendNumber is appendMember for a whole number.
+func appendNumber[T int | int32 | int64 | uint16](to []byte, key string, n T) []byte {
+	return strconv.AppendInt(append(to, key...), int64(n), 10)
+}
+
+// plainReader reads JSON in which all is plain. What it reads is a part of the text: nothing is copied.
+type plainReader struct {
+	text string
+	at   int  // of the next byte
+	odd  bool // something was met that encoding/json has to judge; what was read does not count
+}
+
+// isWhole reports whether everything was read, and was plain.
+func (p *plainReader) isWhole() bool {
+	p.skipSpace()
+	return !p.odd && p.at == len(p.text)
+}
+
+func (p *plainReader) skipSpace() {
+	for p.at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.at]) >= 0 {
+		p.at++
+	}
+}
+
+// take passes over c if it comes next, and reports whether it did.
+func (p *plainReader) take(c byte) bool {
+	p.skipSpace()
+	if p.at == len(p.text) || p.text[p.at] != c {
+		return false
+	}
+	p.at++
+	return true
+}
+
+// want passes over c, which has to come next.
+func (p *plainReader) want(c byte) { p.odd = !p.take(c) || p.odd }
+
+// object reads an object. member is called behind each key, and reads the value.
+func (p *plainReader) object(member func(key string)) {
+	p.want('{')
+	if p.take('}') {
+		return
+	}
+	for !p.odd {
+		key := p.string()
+		p.want(':')
+		member(key)
+		if p.take('}') {
+			return
+		}
+		p.want(',')
+	}
+}
+
+// string reads a string.
+func (p *plainReader) string() string {
+	p.want('"')
+	length := strings.IndexByte(p.text[p.at:], '"')
+	if length < 0 {
+		p.odd = true
+		return ""
+	}
+	s := p.text[p.at : p.at+length]
+	p.at += length + 1
+	p.odd = p.odd || !isPlain(s)
+	return s
+}
+
+// plainDigitsMax is how long a number can be that fits anywhere.
+const plainDigitsMax = 9
+
+// number reads a whole number.
+func (p *plainReader) number() int {
+	p.skipSpace()
+	start := p.at
+	for p.at < len(p.text) && '0' <= p.text[p.at] && p.text[p.at] <= '9' {
+		p.at++
+	}
+	digits := p.text[start:p.at]
+	if digits == "" || len(digits) > plainDigitsMax || (digits[0] == '0' && digits != "0") {
+		p.odd = true
+		return 0
+	}
+	n, _ := strconv.Atoi(digits) // which are few
+	return n
+}
