@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -35,6 +34,14 @@ type record struct {
 	Crypto json.RawMessage `json:"crypto,omitempty"` // an entry of the chain world
 }
 
+// appendJSON writes the record as encoding/json does. Those of which there are most are written by hand.
+func (r *record) appendJSON(to []byte) ([]byte, error) {
+	if r.Charge != nil {
+		return append(r.Charge.appendJSON(append(to, `{"charge":`...)), '}'), nil
+	}
+	return appendJSON(to, r)
+}
+
 // extent is where a record stands in the journal. What stands there never changes.
 type extent struct {
 	at   int64 // its first byte
@@ -54,8 +61,8 @@ var checksums = crc32.MakeTable(crc32.Castagnoli)
 // process, not against the loss of power. Its owner calls append from one goroutine at a time; read needs no lock.
 type journal struct {
 	file *os.File
-	size int64 // where the next record begins
-	line bytes.Buffer
+	size int64  // where the next record begins
+	line []byte // room for the next record
 }
 
 // openJournal opens or makes the file and replays it. A last record that was cut off is dropped: nobody was told of it.
@@ -126,14 +133,12 @@ func checksum(body []byte) [checksumLen / 2]byte {
 
 // append writes a record behind all others. After an error nothing of it is there.
 func (j *journal) append(r *record) (extent, error) {
-	j.line.Reset()
-	j.line.WriteString("00000000 ")
-	encoder := json.NewEncoder(&j.line) // which ends the line
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(r); err != nil {
+	line, err := r.appendJSON(append(j.line[:0], "00000000 "...))
+	if err != nil {
 		return extent{}, fmt.Errorf("simulator: encode record: %w", err)
 	}
-	line := j.line.Bytes()
+	line = append(line, '\n')
+	j.line = line
 	if len(line) > lineBytesMax {
 		return extent{}, fmt.Errorf("simulator: a record of %d bytes, at most %d", len(line), lineBytesMax)
 	}

@@ -422,7 +422,7 @@ func (s *Simulator) chargeRow(v chargeView) chargeRow {
 		row.Fate, row.Class = "à espera", "open"
 	}
 	if !v.status.isRemoved() {
-		row.CopyPaste, _ = s.acquirers[v.acquirer].copyPaste(v.place) // without it there is no link
+		row.CopyPaste, _ = s.acquirers[v.acquirer].copyPaste(s.acquirers[v.acquirer].location(v.place)) // without it there is no link
 	}
 	return row
 }

@@ -86,6 +86,34 @@ func (a *acquirer) paymentJSON(v paymentView) (*paymentJSON, error) {
 	return p, nil
 }
 
+// appendJSON writes the Pix as encoding/json would.
+func (p *paymentJSON) appendJSON(to []byte) []byte {
+	to = appendMember(to, `{"endToEndId":`, p.EndToEndID)
+	to = appendOptional(to, `,"txid":`, p.TxID)
+	to = appendMember(to, `,"valor":`, p.Value)
+	to = appendMember(to, `,"componentesValor":{"original":{"valor":`, p.Components.Original.Value)
+	to = appendMember(to, `}},"chave":`, p.Key)
+	to = appendMember(to, `,"horario":`, p.At)
+	to = appendMember(to, `,"gnExtras":{"pagador":{"nome":`, p.Extras.Payer.Name)
+	to = appendOptional(to, `,"cpf":`, p.Extras.Payer.CPF)
+	to = appendOptional(to, `,"cnpj":`, p.Extras.Payer.CNPJ)
+	to = appendMember(to, `,"codigoBanco":`, p.Extras.Payer.Bank)
+	to = appendList(append(to, `}}`...), `,"devolucoes":`, p.Refunds, (*refundJSON).appendJSON)
+	return append(to, '}')
+}
+
+func (r *refundJSON) appendJSON(to []byte) []byte {
+	to = appendMember(to, `{"id":`, r.ID)
+	to = appendMember(to, `,"rtrId":`, r.ReturnID)
+	to = appendMember(to, `,"valor":`, r.Value)
+	to = appendMember(to, `,"natureza":`, r.Nature)
+	to = appendOptional(to, `,"descricao":`, r.Description)
+	to = appendMember(to, `,"horario":{"solicitacao":`, r.Times.Requested)
+	to = appendMember(to, `,"liquidacao":`, r.Times.Settled)
+	to = appendMember(to, `},"status":`, r.Status)
+	return append(to, '}')
+}
+
 func refundBody(r refund) refundJSON {
 	return refundJSON{
 		ID: r.id, ReturnID: r.returnID.String(), Value: r.amount.String(), Nature: cmp.Or(r.nature, natureOriginal), Description: r.description,

@@ -66,6 +66,20 @@ func appendNumber[T int | int32 | int64 | uint16](to []byte, key string, n T) []
 	return strconv.AppendInt(append(to, key...), int64(n), 10)
 }
 
+// appendList writes a list behind its key, or nothing of both when it is empty.
+func appendList[T any](to []byte, key string, list []T, item func(*T, []byte) []byte) []byte {
+	if len(list) == 0 {
+		return to
+	}
+	to = append(to, key...)
+	separator := byte('[')
+	for i := range list {
+		to = item(&list[i], append(to, separator))
+		separator = ','
+	}
+	return append(to, ']')
+}
+
 // plainReader reads JSON in which all is plain. What it reads is a part of the text: nothing is copied.
 type plainReader struct {
 	text string

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,6 +79,47 @@ func FuzzPlainRequest(f *testing.F) {
 			t.Errorf("%q: (-want +got)\n%s", body, diff)
 		}
 	})
+}
+
+// TestByHand wants that what is written by hand is what encoding/json writes, with every field and with as few as possible.
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	odd := "a\"\\\n\u2028<ção>"
+	byCPF, both := &debtor{CPF: "1", Name: odd}, &debtor{CPF: odd, CNPJ: odd, Name: odd}
+	info := []infoItem{{odd, odd}, {}}
+	refunds := []refundJSON{{odd, odd, odd, odd, odd, refundTimesJSON{odd, odd}, odd}, {}}
+	payments := []paymentJSON{
+		{odd, odd, odd, componentsJSON{amountJSON{odd}}, odd, odd, extrasJSON{payerJSON{odd, odd, odd, odd}}, refunds},
+		{},
+	}
+	for _, r := range []*chargeRecord{
+		{},
+		{1, odd, 2, chargeRemovedByBank, 3, true, 4, 5, both, odd, info, &extentJSON{6, 7}},
+		{-1, "", 65535, 0, math.MinInt64, false, math.MaxInt64, math.MinInt32, byCPF, "", []infoItem{}, &extentJSON{}},
+		{Debtor: &debtor{CNPJ: "1"}},
+	} {
+		got, err := (&record{Charge: r}).appendJSON(nil)
+		wantJSON(t, got, err, &record{Charge: r})
+	}
+	for _, c := range []*chargeJSON{
+		{},
+		{calendarJSON{odd, odd, 1}, odd, 2, &locJSON{3, odd, odd, odd}, odd, odd, both, valueJSON{odd, 1}, odd, odd, info, odd, payments},
+		{Loc: &locJSON{}, Debtor: byCPF, Info: []infoItem{}, Payments: []paymentJSON{}},
+	} {
+		wantJSON(t, c.appendJSON(nil), nil, c)
+	}
+}
+
+// wantJSON fails unless the text is that of v.
+func wantJSON(t *testing.T, got []byte, err error, v any) {
+	t.Helper()
+	want, wrong := appendJSON(nil, v)
+	if err != nil || wrong != nil {
+		t.Fatal(err, wrong)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
 }
 
 // FuzzText wants that a string is written as encoding/json writes it.
