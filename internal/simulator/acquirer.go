@@ -23,6 +23,7 @@ import (
 type acquirer struct {
 	number   int // its place in acquirerNames
 	name     string
+	receiver string // who is paid, as payers see it
 	identity identityRecord
 	tokenKey []byte
 	clock    *clock.Clock

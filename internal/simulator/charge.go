@@ -3,6 +3,7 @@ package simulator
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/money"
@@ -150,7 +151,7 @@ func (i *infoItem) appendJSON(to []byte) []byte {
 // setCharge creates a charge or takes over its change.
 func (k *book) setCharge(where extent, r *chargeRecord) error {
 	key := toTxID(r.TxID)
-	if key.String() != r.TxID || int(r.Status) >= len(chargeStatusNames) {
+	if len(r.TxID) > len(key) || strings.HasSuffix(r.TxID, "\x00") || int(r.Status) >= len(chargeStatusNames) {
 		return fmt.Errorf("charge %q, status %d: not a charge", r.TxID, r.Status)
 	}
 	place, found := k.byTxID[key]

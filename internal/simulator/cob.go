@@ -205,18 +205,18 @@ func (c *chargeJSON) appendJSON(to []byte) []byte {
 }
 
 // chargeJSON tells a charge to its receiver.
-func (a *acquirer) chargeJSON(v chargeView, r *chargeRecord) (*chargeJSON, error) {
+func (a *acquirer) chargeJSON(v chargeView, r *chargeRecord) (chargeJSON, error) {
 	c := a.chargeBody(v, r)
 	c.Location = a.location(v.place)
 	c.Loc = &locJSON{ID: locID(v.place), Location: c.Location, Kind: "cob", Created: c.Calendar.Created}
 	var err error
 	if c.CopyPaste, err = a.copyPaste(c.Location); err != nil {
-		return nil, err
+		return chargeJSON{}, err
 	}
 	for _, p := range v.payments {
 		told, err := a.paymentJSON(p)
 		if err != nil {
-			return nil, err
+			return chargeJSON{}, err
 		}
 		c.Payments = append(c.Payments, *told)
 	}
@@ -224,8 +224,8 @@ func (a *acquirer) chargeJSON(v chargeView, r *chargeRecord) (*chargeJSON, error
 }
 
 // chargeBody is what receiver and payer both are told.
-func (a *acquirer) chargeBody(v chargeView, r *chargeRecord) *chargeJSON {
-	c := &chargeJSON{
+func (a *acquirer) chargeBody(v chargeView, r *chargeRecord) chargeJSON {
+	c := chargeJSON{
 		Calendar: calendarJSON{Created: timeText(v.created), Expires: r.Expires},
 		TxID:     r.TxID,
 		Revision: r.Revision,
@@ -256,11 +256,12 @@ func timeText(milli int64) string {
 }
 
 // Who is paid, as payers see it.
-const receiverCity = "SAO PAULO"
-
-func (a *acquirer) receiverName() string { return "Ponte Simulador " + a.name }
+const (
+	receiverNameHead = "Ponte Simulador "
+	receiverCity     = "SAO PAULO"
+)
 
 // copyPaste returns the code that pays the charge at a location.
 func (a *acquirer) copyPaste(location string) (string, error) {
-	return pix.BRCode{URL: location, Name: a.receiverName(), City: receiverCity}.Encode()
+	return pix.BRCode{URL: location, Name: a.receiver, City: receiverCity}.Encode()
 }

@@ -434,7 +434,7 @@ func (s *Simulator) billRow(code string) (*billRow, error) {
 		return nil, err
 	}
 	a := s.acquirers[b.acquirer]
-	row := &billRow{Receiver: a.receiverName(), Acquirer: a.name, Amount: b.amount, TxID: b.txid}
+	row := &billRow{Receiver: a.receiver, Acquirer: a.name, Amount: b.amount, TxID: b.txid}
 	if b.charge == nil {
 		return row, nil
 	}
