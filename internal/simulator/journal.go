@@ -39,7 +39,7 @@ func (r *record) appendJSON(to []byte) ([]byte, error) {
 	if r.Charge != nil {
 		return append(r.Charge.appendJSON(append(to, `{"charge":`...)), '}'), nil
 	}
-	return appendJSON(to, r)
+	return appendJSON(to, *r) // a copy, so that the others take no memory of their own
 }
 
 // extent is where a record stands in the journal. What stands there never changes.

@@ -13,20 +13,32 @@ import (
 
 // isPlain reports whether s stands in JSON as it is, with neither escapes nor anything to mend.
 func isPlain(s string) bool {
-	isASCII := true
+	seen := byte(0)
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ' || c == '"' || c == '\\' || c == separatorLead:
-			return false
-		case c >= utf8.RuneSelf:
-			isASCII = false
-		}
+		seen |= byteKinds[s[i]] // without a branch, because there are many bytes
 	}
-	return isASCII || utf8.ValidString(s)
+	return seen == 0 || (seen == byteWide && utf8.ValidString(s))
 }
 
-// separatorLead begins U+2028 and U+2029, which encoding/json escapes, among others.
-const separatorLead = 0xe2
+// What bytes of a string can be, besides plain.
+const (
+	byteWide = 1 << iota // a part of a character of several
+	byteOdd              // escaped, or perhaps the first of what is
+)
+
+var byteKinds = func() (kinds [256]byte) {
+	for c := range kinds {
+		if c >= utf8.RuneSelf {
+			kinds[c] = byteWide
+		}
+		if c < ' ' {
+			kinds[c] = byteOdd
+		}
+	}
+	kinds['"'], kinds['\\'] = byteOdd, byteOdd
+	kinds["\u2028"[0]] = byteOdd // encoding/json escapes U+2028 and U+2029
+	return kinds
+}()
 
 // appendText writes a string as JSON.
 func appendText(to []byte, s string) []byte {
@@ -94,8 +106,13 @@ func (p *plainReader) isWhole() bool {
 }
 
 func (p *plainReader) skipSpace() {
-	for p.at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.at]) >= 0 {
-		p.at++
+	for p.at < len(p.text) {
+		switch p.text[p.at] {
+		case ' ', '\t', '\r', '\n':
+			p.at++
+		default:
+			return
+		}
 	}
 }
 
