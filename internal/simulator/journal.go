@@ -36,8 +36,11 @@ type record struct {
 
 // appendJSON writes the record as encoding/json does. Those of which there are most are written by hand.
 func (r *record) appendJSON(to []byte) ([]byte, error) {
-	if r.Charge != nil {
+	switch {
+	case r.Charge != nil:
 		return append(r.Charge.appendJSON(append(to, `{"charge":`...)), '}'), nil
+	case r.Payment != nil:
+		return append(r.Payment.appendJSON(append(to, `{"payment":`...)), '}'), nil
 	}
 	return appendJSON(to, *r) // a copy, so that the others take no memory of their own
 }

@@ -51,6 +51,19 @@ func appendText(to []byte, s string) []byte {
 	return append(to, '"')
 }
 
+// byHand is what writes itself as JSON.
+type byHand interface {
+	appendJSON(to []byte) []byte
+}
+
+// appendAny writes anything as JSON, by hand if it can.
+func appendAny(to []byte, v any) ([]byte, error) {
+	if h, ok := v.(byHand); ok {
+		return h.appendJSON(to), nil
+	}
+	return appendJSON(to, v)
+}
+
 // appendJSON writes anything as JSON, by way of encoding/json.
 func appendJSON(to []byte, v any) ([]byte, error) {
 	b := bytes.NewBuffer(to)
@@ -76,6 +89,21 @@ func appendOptional(to []byte, key, s string) []byte {
 // appendNumber is appendMember for a whole number.
 func appendNumber[T int | int32 | int64 | uint16](to []byte, key string, n T) []byte {
 	return strconv.AppendInt(append(to, key...), int64(n), 10)
+}
+
+// appendItems writes a list of anything.
+func appendItems(to []byte, items []any) ([]byte, error) {
+	to = append(to, '[')
+	for i, item := range items {
+		if i > 0 {
+			to = append(to, ',')
+		}
+		var err error
+		if to, err = appendAny(to, item); err != nil {
+			return nil, err
+		}
+	}
+	return append(to, ']'), nil
 }
 
 // appendList writes a list behind its key, or nothing of both when it is empty.

@@ -101,12 +101,28 @@ func TestByHand(t *testing.T) {
 		got, err := (&record{Charge: r}).appendJSON(nil)
 		wantJSON(t, got, err, &record{Charge: r})
 	}
+	for _, r := range []*paymentRecord{{}, {1, odd, odd, 2, 3, odd, odd}} {
+		got, err := (&record{Payment: r}).appendJSON(nil)
+		wantJSON(t, got, err, &record{Payment: r})
+	}
 	for _, c := range []*chargeJSON{
 		{},
 		{calendarJSON{odd, odd, 1}, odd, 2, &locJSON{3, odd, odd, odd}, odd, odd, both, valueJSON{odd, 1}, odd, odd, info, odd, payments},
 		{Loc: &locJSON{}, Debtor: byCPF, Info: []infoItem{}, Payments: []paymentJSON{}},
 	} {
 		wantJSON(t, c.appendJSON(nil), nil, c)
+	}
+}
+
+// TestItems wants that a list is written as encoding/json writes it, whoever writes its items.
+func TestItems(t *testing.T) {
+	t.Parallel()
+	for _, list := range [][]any{{}, {1}, {&paymentJSON{}, &chargeJSON{}, map[string]int{"a": 1}}} {
+		got, err := appendItems(nil, list)
+		wantJSON(t, got, err, list)
+	}
+	if _, err := appendItems(nil, []any{func() {}}); err == nil {
+		t.Error("a function was written")
 	}
 }
 

@@ -3,6 +3,7 @@ package simulator
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,5 +128,22 @@ func answerPage[T any](q *listQuery, key string, all []T, tell func(T) (any, err
 	}
 	pages := (len(all) + q.items - 1) / q.items
 	q.echo["paginacao"] = pagingJSON{Page: q.page, Items: q.items, Pages: pages, Total: len(all)}
-	return httpkit.Answer{Body: map[string]any{"parametros": q.echo, key: page}}, nil //nolint:misspell // Portuguese
+	return answerList(q.echo, key, page)
+}
+
+// answerList tells a list under its key, and which one was asked for.
+func answerList(asked map[string]any, key string, list []any) (httpkit.Answer, error) {
+	const askedKey = "parametros" //nolint:misspell // Portuguese
+	first, err := appendJSON([]byte(`"`+askedKey+`":`), asked)
+	if err != nil {
+		return httpkit.Answer{}, err
+	}
+	second, err := appendItems([]byte(`"`+key+`":`), list)
+	if err != nil {
+		return httpkit.Answer{}, err
+	}
+	if key < askedKey {
+		first, second = second, first
+	}
+	return httpkit.Answer{Raw: slices.Concat([]byte{'{'}, first, []byte{','}, second, []byte("}\n")), Header: jsonHeader}, nil
 }
