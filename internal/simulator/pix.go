@@ -66,11 +66,12 @@ func (a *acquirer) paymentJSON(v paymentView) (*paymentJSON, error) {
 	if err != nil {
 		return nil, err
 	}
+	amount := v.amount.String()
 	p := &paymentJSON{
 		EndToEndID: made.EndToEndID,
 		TxID:       v.txid,
-		Value:      v.amount.String(),
-		Components: componentsJSON{amountJSON{v.amount.String()}},
+		Value:      amount,
+		Components: componentsJSON{amountJSON{amount}},
 		Key:        a.identity.Key,
 		At:         timeText(v.at),
 		Extras:     extrasJSON{payerJSON{Name: made.Name, Bank: payerISPB}},

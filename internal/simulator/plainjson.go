@@ -3,6 +3,7 @@ package simulator
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -91,9 +92,12 @@ func appendNumber[T int | int32 | int64 | uint16](to []byte, key string, n T) []
 	return strconv.AppendInt(append(to, key...), int64(n), 10)
 }
 
+// itemBytesUsual is what an item of a list usually takes, so that room is made once.
+const itemBytesUsual = 512
+
 // appendItems writes a list of anything.
 func appendItems(to []byte, items []any) ([]byte, error) {
-	to = append(to, '[')
+	to = append(slices.Grow(to, (len(items)+1)*itemBytesUsual), '[')
 	for i, item := range items {
 		if i > 0 {
 			to = append(to, ',')

@@ -134,16 +134,22 @@ func answerPage[T any](q *listQuery, key string, all []T, tell func(T) (any, err
 // answerList tells a list under its key, and which one was asked for.
 func answerList(asked map[string]any, key string, list []any) (httpkit.Answer, error) {
 	const askedKey = "parametros" //nolint:misspell // Portuguese
-	first, err := appendJSON([]byte(`"`+askedKey+`":`), asked)
-	if err != nil {
-		return httpkit.Answer{}, err
+	keys := []string{askedKey, key}
+	slices.Sort(keys)
+	text := []byte{'{'}
+	for _, k := range keys {
+		text = append(text, `"`+k+`":`...)
+		var err error
+		if k == askedKey {
+			text, err = appendJSON(text, asked)
+		} else {
+			text, err = appendItems(text, list)
+		}
+		if err != nil {
+			return httpkit.Answer{}, err
+		}
+		text = append(text, ',')
 	}
-	second, err := appendItems([]byte(`"`+key+`":`), list)
-	if err != nil {
-		return httpkit.Answer{}, err
-	}
-	if key < askedKey {
-		first, second = second, first
-	}
-	return httpkit.Answer{Raw: slices.Concat([]byte{'{'}, first, []byte{','}, second, []byte("}\n")), Header: jsonHeader}, nil
+	text = append(text[:len(text)-1], "}\n"...)
+	return httpkit.Answer{Raw: text, Header: jsonHeader}, nil
 }
