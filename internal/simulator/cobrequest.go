@@ -64,16 +64,16 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 
 // readChargeRequest reads the body of a request that creates a charge.
 func readChargeRequest(r *http.Request) (*chargeRequest, error) {
-	body, err := readBody(r)
+	b, err := readBody(r)
 	if err != nil {
 		return nil, err
 	}
-	defer body.release()
-	if q, ok := parsePlainRequest(body.String()); ok {
+	defer b.release()
+	if q, ok := parsePlainRequest(b.String()); ok {
 		return q, nil
 	}
 	q := &chargeRequest{}
-	return q, body.decode(q, chargeInvalid, "cob")
+	return q, b.decode(q, chargeInvalid, "cob")
 }
 
 // plainRequest is a chargeRequest with room for what clients usually fill in, so that all of it takes one piece of memory.
@@ -134,9 +134,10 @@ func (d *debtor) read(key string, p *plainReader) {
 	}
 }
 
-// Limits of what is spelled out, in characters.
+// Lengths of amounts and documents, in characters.
 const (
 	reaisDigitsMax = 10
+	centavosDigits = 2
 	cpfLen         = 11
 	cnpjLen        = 14
 )
@@ -144,7 +145,7 @@ const (
 // isAmount reports whether s is an amount as the API writes it, such as 10.50.
 func isAmount(s string) bool {
 	reais, centavos, _ := strings.Cut(s, ".")
-	return isDigits(reais) && len(reais) <= reaisDigitsMax && isDigits(centavos) && len(centavos) == 2
+	return isDigits(reais) && len(reais) <= reaisDigitsMax && isDigits(centavos) && len(centavos) == centavosDigits
 }
 
 func isCPF(s string) bool { return len(s) == cpfLen && isDigits(s) }

@@ -13,7 +13,7 @@ import (
 )
 
 // record is one line of the journal: exactly one of its fields is set. A new concern of the simulated world adds a field
-// here and a case to [books.apply].
+// here and cases to [record.subject] and [book.apply].
 type record struct {
 	World   *worldRecord   `json:"world,omitempty"`
 	Port    *portRecord    `json:"port,omitempty"`

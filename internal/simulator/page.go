@@ -422,7 +422,8 @@ func (s *Simulator) chargeRow(v chargeView) chargeRow {
 		row.Fate, row.Class = "à espera", "open"
 	}
 	if !v.status.isRemoved() {
-		row.CopyPaste, _ = s.acquirers[v.acquirer].copyPaste(s.acquirers[v.acquirer].location(v.place)) // without it there is no link
+		a := s.acquirers[v.acquirer]
+		row.CopyPaste, _ = a.copyPaste(a.location(v.place)) // without it there is no link
 	}
 	return row
 }

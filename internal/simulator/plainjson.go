@@ -23,8 +23,8 @@ func isPlain(s string) bool {
 
 // What bytes of a string can be, besides plain.
 const (
-	byteWide = 1 << iota // a part of a character of several
-	byteOdd              // escaped, or perhaps the first of what is
+	byteWide = 1 << iota // a part of a character of several bytes
+	byteOdd              // escaped, or perhaps the first of a character that is
 )
 
 var byteKinds = func() (kinds [256]byte) {
