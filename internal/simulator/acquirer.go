@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 type acquirer struct {
 	number   int // its place in acquirerNames
 	name     string
+	receiver string // who is paid, as payers see it
 	identity identityRecord
 	tokenKey []byte
 	clock    *clock.Clock
@@ -229,26 +232,51 @@ func (a *acquirer) write(w http.ResponseWriter, r *http.Request, answer httpkit.
 	_ = httpkit.Write(w, answer) // of plain texts, which can always be encoded
 }
 
-// readBody reads the body of a request.
-func readBody(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, httpkit.BodyBytesMax+1))
+// body is that of a request, in memory that is used again.
+type body struct {
+	bytes.Buffer
+	source io.LimitedReader
+}
+
+var bodies = sync.Pool{New: func() any { return new(body) }}
+
+// readBody reads the body of a request. The caller releases it.
+func readBody(r *http.Request) (*body, error) {
+	b, _ := bodies.Get().(*body)
+	b.source = io.LimitedReader{R: r.Body, N: httpkit.BodyBytesMax + 1}
+	_, err := b.ReadFrom(&b.source)
 	switch {
 	case err != nil:
-		return nil, invalidRequest.because("O corpo da requisição não chegou inteiro.")
-	case len(body) > httpkit.BodyBytesMax:
-		return nil, invalidRequest.because(fmt.Sprintf("O corpo da requisição tem mais de %d bytes.", httpkit.BodyBytesMax))
+		err = invalidRequest.because("O corpo da requisição não chegou inteiro.")
+	case b.Len() > httpkit.BodyBytesMax:
+		err = invalidRequest.because(fmt.Sprintf("O corpo da requisição tem mais de %d bytes.", httpkit.BodyBytesMax))
+	default:
+		return b, nil
 	}
-	return body, nil
+	b.release()
+	return nil, err
+}
+
+func (b *body) release() {
+	b.Reset()
+	b.source.R = nil
+	bodies.Put(b)
 }
 
 // readJSON reads the body of a request into v, whose properties stand under root. What is no JSON, or of a wrong type, is
 // a problem of that kind.
 func readJSON(r *http.Request, v any, kind problemKind, root string) error {
-	body, err := readBody(r)
+	b, err := readBody(r)
 	if err != nil {
 		return err
 	}
-	err = json.Unmarshal(body, v)
+	defer b.release()
+	return b.decode(v, kind, root)
+}
+
+// decode reads the body into v, as [readJSON] does.
+func (b *body) decode(v any, kind problemKind, root string) error {
+	err := json.Unmarshal(b.Bytes(), v)
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case err == nil:

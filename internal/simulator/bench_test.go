@@ -86,6 +86,53 @@ func BenchmarkPutCharge(b *testing.B) {
 	}
 }
 
+// BenchmarkPayCharge is what follows when payers pay, a batch at a time and without the network: POST /sim/pix/pay for each,
+// the notifications, and GET /v2/pix for all.
+func BenchmarkPayCharge(b *testing.B) {
+	s, err := Open(Options{Data: b.TempDir(), Clock: clock.New(nil), Transport: answerer{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.books.setWebhook(0, "http://receiver.example/hook"); err != nil {
+		b.Fatal(err)
+	}
+	token := s.acquirers[0].newToken()
+	ask := func(handler http.Handler, method, path, body string) {
+		r, _ := http.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+token)
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, r)
+		if answer.Code != http.StatusOK {
+			b.Fatalf("status %d: %s", answer.Code, answer.Body)
+		}
+	}
+	for n := range b.N {
+		if _, err := s.books.createCharge(&chargeRecord{TxID: txidOf(n), Centavos: 100, Expires: 60, Request: "Pedido 42"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for begin := 0; begin < b.N; begin += noticeBatch {
+		from := timeText(s.clock.Now().UnixMilli())
+		for n := begin; n < min(b.N, begin+noticeBatch); n++ {
+			ask(s.Handler(), http.MethodPost, "/sim/pix/pay", `{"txid":"`+txidOf(n)+`"}`)
+		}
+		for _, some := range gather(<-s.notices.ready, s.notices.ready) {
+			s.notices.deliver(b.Context(), some)
+		}
+		ask(s.AcquirerHandler("alpha"), http.MethodGet, "/v2/pix?inicio="+from+"&fim="+timeText(s.clock.Now().UnixMilli()), "")
+	}
+}
+
+// answerer answers everything at once.
+type answerer struct{}
+
+func (answerer) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
 // BenchmarkReplay is the start of a simulator with books of some size.
 func BenchmarkReplay(b *testing.B) {
 	const charges = 20_000

@@ -196,52 +196,72 @@ func (b *books) apply(where extent, r *record) error {
 	case r.Crypto != nil:
 		return b.chain.Apply(r.Crypto)
 	}
-	acquirer, apply := b.change(where, r)
-	if apply == nil {
-		return errUnknownRecord
-	}
+	acquirer, at := r.subject()
 	if acquirer < 0 || acquirer >= len(b.book) {
 		return fmt.Errorf("no acquirer has number %d", acquirer)
 	}
-	return apply(b.book[acquirer])
+	b.latest = max(b.latest, at)
+	return b.book[acquirer].apply(where, r)
 }
 
-// change returns what a record does to which acquirer's book, nil if it is none that this version knows.
-func (b *books) change(where extent, r *record) (acquirer int, apply func(*book) error) {
+// subject returns whose book a record changes, and when it happened; 0 if that does not count.
+func (r *record) subject() (acquirer int, at int64) {
 	switch {
 	case r.Port != nil:
-		return r.Port.Acquirer, func(k *book) error { k.port = r.Port.Port; return nil }
+		return r.Port.Acquirer, 0
 	case r.Webhook != nil:
-		return r.Webhook.Acquirer, func(k *book) error { k.setWebhook(r.Webhook); return nil }
+		return r.Webhook.Acquirer, 0
 	case r.Charge != nil:
-		b.latest = max(b.latest, r.Charge.Created)
-		return r.Charge.Acquirer, func(k *book) error { return k.setCharge(where, r.Charge) }
+		return r.Charge.Acquirer, r.Charge.Created
 	case r.Payment != nil:
-		b.latest = max(b.latest, r.Payment.At)
-		return r.Payment.Acquirer, func(k *book) error { return k.addPayment(where, r.Payment) }
+		return r.Payment.Acquirer, r.Payment.At
 	case r.Refund != nil:
-		b.latest = max(b.latest, r.Refund.At)
-		return r.Refund.Acquirer, func(k *book) error { return k.addRefund(r.Refund) }
+		return r.Refund.Acquirer, r.Refund.At
 	case r.Payout != nil:
-		b.latest = max(b.latest, r.Payout.At)
-		return r.Payout.Acquirer, func(k *book) error { return k.addPayout(where, r.Payout) }
+		return r.Payout.Acquirer, r.Payout.At
 	case r.PayoutEnd != nil:
-		b.latest = max(b.latest, r.PayoutEnd.At)
-		return r.PayoutEnd.Acquirer, func(k *book) error { return k.endPayout(r.PayoutEnd) }
-	case r.Infraction != nil:
-		b.latest = max(b.latest, r.Infraction.At)
-		return r.Infraction.Acquirer, func(k *book) error { return k.addInfraction(r.Infraction) }
-	case r.Defense != nil:
-		b.latest = max(b.latest, r.Defense.At)
-		return r.Defense.Acquirer, func(k *book) error { return k.addDefense(r.Defense) }
-	case r.Verdict != nil:
-		b.latest = max(b.latest, r.Verdict.At)
-		return r.Verdict.Acquirer, func(k *book) error { return k.addVerdict(r.Verdict) }
+		return r.PayoutEnd.Acquirer, r.PayoutEnd.At
 	case r.PayoutReturn != nil:
-		b.latest = max(b.latest, r.PayoutReturn.At)
-		return r.PayoutReturn.Acquirer, func(k *book) error { return k.returnPayout(r.PayoutReturn) }
+		return r.PayoutReturn.Acquirer, r.PayoutReturn.At
+	case r.Infraction != nil:
+		return r.Infraction.Acquirer, r.Infraction.At
+	case r.Defense != nil:
+		return r.Defense.Acquirer, r.Defense.At
+	case r.Verdict != nil:
+		return r.Verdict.Acquirer, r.Verdict.At
 	}
-	return 0, nil
+	return 0, 0
+}
+
+// apply does what a record says to the acquirer whose book it is.
+func (k *book) apply(where extent, r *record) error {
+	switch {
+	case r.Port != nil:
+		k.port = r.Port.Port
+		return nil
+	case r.Webhook != nil:
+		k.setWebhook(r.Webhook)
+		return nil
+	case r.Charge != nil:
+		return k.setCharge(where, r.Charge)
+	case r.Payment != nil:
+		return k.addPayment(where, r.Payment)
+	case r.Refund != nil:
+		return k.addRefund(r.Refund)
+	case r.Payout != nil:
+		return k.addPayout(where, r.Payout)
+	case r.PayoutEnd != nil:
+		return k.endPayout(r.PayoutEnd)
+	case r.PayoutReturn != nil:
+		return k.returnPayout(r.PayoutReturn)
+	case r.Infraction != nil:
+		return k.addInfraction(r.Infraction)
+	case r.Defense != nil:
+		return k.addDefense(r.Defense)
+	case r.Verdict != nil:
+		return k.addVerdict(r.Verdict)
+	}
+	return errUnknownRecord
 }
 
 // setPort writes down an acquirer's port.
@@ -272,12 +292,19 @@ var locationMagic = [8]byte{'l', 'o', 'c', 'a', 't', 'i', 'o', 'n'}
 
 // token hides the place of a charge in 32 characters that tell nothing, so that no index of them is needed.
 func (b *books) token(acquirer int, place uint32) string {
+	text := b.hide(acquirer, place)
+	return string(text[:])
+}
+
+// hide reckons a token. It is an array, so that a location takes no memory but its own.
+func (b *books) hide(acquirer int, place uint32) (text [2 * aes.BlockSize]byte) {
 	var block [aes.BlockSize]byte
 	copy(block[:], locationMagic[:])
 	binary.BigEndian.PutUint32(block[8:], uint32(acquirer))
 	binary.BigEndian.PutUint32(block[12:], place)
 	b.locations.Encrypt(block[:], block[:])
-	return hex.EncodeToString(block[:])
+	hex.Encode(text[:], block[:])
+	return text
 }
 
 // placeOf returns the place of the charge that a token hides.

@@ -26,8 +26,8 @@ func (a *acquirer) postCharge(r *http.Request) (httpkit.Answer, error) {
 }
 
 func (a *acquirer) createCharge(r *http.Request, txid string, broken violations) (httpkit.Answer, error) {
-	var q chargeRequest
-	if err := readJSON(r, &q, chargeInvalid, "cob"); err != nil {
+	q, err := readChargeRequest(r)
+	if err != nil {
 		return httpkit.Answer{}, err
 	}
 	q.require(&broken)
@@ -160,23 +160,63 @@ type (
 )
 
 func (a *acquirer) answerCharge(status int, v chargeView, r *chargeRecord) (httpkit.Answer, error) {
-	body, err := a.chargeJSON(v, r)
-	return httpkit.Answer{Status: status, Body: body}, err
+	c, err := a.chargeJSON(v, r)
+	if err != nil {
+		return httpkit.Answer{}, err
+	}
+	text := c.appendJSON(make([]byte, 0, chargeBytesUsual))
+	return httpkit.Answer{Status: status, Raw: append(text, '\n'), Header: jsonHeader}, nil
+}
+
+// chargeBytesUsual is what a charge usually takes as JSON, so that room is made once.
+const chargeBytesUsual = 1024
+
+var jsonHeader = http.Header{"Content-Type": {"application/json; charset=utf-8"}}
+
+// appendJSON writes the charge as encoding/json would.
+func (c *chargeJSON) appendJSON(to []byte) []byte {
+	to = appendMember(to, `{"calendario":{"criacao":`, c.Calendar.Created)
+	to = appendOptional(to, `,"apresentacao":`, c.Calendar.Presented)
+	to = appendNumber(to, `,"expiracao":`, c.Calendar.Expires)
+	to = appendMember(to, `},"txid":`, c.TxID)
+	to = appendNumber(to, `,"revisao":`, c.Revision)
+	if c.Loc != nil {
+		to = appendNumber(to, `,"loc":{"id":`, c.Loc.ID)
+		to = appendMember(to, `,"location":`, c.Loc.Location)
+		to = appendMember(to, `,"tipoCob":`, c.Loc.Kind)
+		to = appendMember(to, `,"criacao":`, c.Loc.Created)
+		to = append(to, '}')
+	}
+	to = appendOptional(to, `,"location":`, c.Location)
+	to = appendMember(to, `,"status":`, c.Status)
+	if c.Debtor != nil {
+		to = c.Debtor.appendJSON(append(to, `,"devedor":`...))
+	}
+	to = appendMember(to, `,"valor":{"original":`, c.Value.Original)
+	if c.Value.Flexible != 0 {
+		to = appendNumber(to, `,"modalidadeAlteracao":`, c.Value.Flexible)
+	}
+	to = appendMember(to, `},"chave":`, c.Key)
+	to = appendOptional(to, `,"solicitacaoPagador":`, c.Request)
+	to = appendList(to, `,"infoAdicionais":`, c.Info, (*infoItem).appendJSON)
+	to = appendOptional(to, `,"pixCopiaECola":`, c.CopyPaste)
+	to = appendList(to, `,"pix":`, c.Payments, (*paymentJSON).appendJSON)
+	return append(to, '}')
 }
 
 // chargeJSON tells a charge to its receiver.
-func (a *acquirer) chargeJSON(v chargeView, r *chargeRecord) (*chargeJSON, error) {
+func (a *acquirer) chargeJSON(v chargeView, r *chargeRecord) (chargeJSON, error) {
 	c := a.chargeBody(v, r)
 	c.Location = a.location(v.place)
 	c.Loc = &locJSON{ID: locID(v.place), Location: c.Location, Kind: "cob", Created: c.Calendar.Created}
 	var err error
-	if c.CopyPaste, err = a.copyPaste(v.place); err != nil {
-		return nil, err
+	if c.CopyPaste, err = a.copyPaste(c.Location); err != nil {
+		return chargeJSON{}, err
 	}
 	for _, p := range v.payments {
 		told, err := a.paymentJSON(p)
 		if err != nil {
-			return nil, err
+			return chargeJSON{}, err
 		}
 		c.Payments = append(c.Payments, *told)
 	}
@@ -184,8 +224,8 @@ func (a *acquirer) chargeJSON(v chargeView, r *chargeRecord) (*chargeJSON, error
 }
 
 // chargeBody is what receiver and payer both are told.
-func (a *acquirer) chargeBody(v chargeView, r *chargeRecord) *chargeJSON {
-	c := &chargeJSON{
+func (a *acquirer) chargeBody(v chargeView, r *chargeRecord) chargeJSON {
+	c := chargeJSON{
 		Calendar: calendarJSON{Created: timeText(v.created), Expires: r.Expires},
 		TxID:     r.TxID,
 		Revision: r.Revision,
@@ -205,17 +245,23 @@ func (a *acquirer) chargeBody(v chargeView, r *chargeRecord) *chargeJSON {
 // locID is the number of the location of the charge at a place.
 func locID(place uint32) int64 { return int64(place) + 1 }
 
-// timeText writes a moment in milliseconds as the API has it.
+// timeText writes a moment in milliseconds as the API has it, such as 2026-11-15T12:00:00.000Z.
 func timeText(milli int64) string {
-	return time.UnixMilli(milli).UTC().Format("2006-01-02T15:04:05.000Z")
+	t := time.UnixMilli(milli).UTC()
+	// A layout that package time knows by heart is written much faster than one of our own.
+	b := t.AppendFormat(make([]byte, 0, len(time.RFC3339)), time.RFC3339)
+	b[len(b)-1] = '.' // instead of Z
+	n := t.Nanosecond() / int(time.Millisecond)
+	return string(append(b, byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10), 'Z'))
 }
 
 // Who is paid, as payers see it.
-const receiverCity = "SAO PAULO"
+const (
+	receiverNameHead = "Ponte Simulador "
+	receiverCity     = "SAO PAULO"
+)
 
-func (a *acquirer) receiverName() string { return "Ponte Simulador " + a.name }
-
-// copyPaste returns the code that pays the charge at a place.
-func (a *acquirer) copyPaste(place uint32) (string, error) {
-	return pix.BRCode{URL: a.location(place), Name: a.receiverName(), City: receiverCity}.Encode()
+// copyPaste returns the code that pays the charge at a location.
+func (a *acquirer) copyPaste(location string) (string, error) {
+	return pix.BRCode{URL: location, Name: a.receiver, City: receiverCity}.Encode()
 }

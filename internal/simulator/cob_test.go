@@ -241,3 +241,31 @@ func TestExpiredChargeStaysActive(t *testing.T) {
 		t.Errorf("an expired charge is %s", got.Status)
 	}
 }
+
+func TestSpelling(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		what     string
+		is       func(string) bool
+		yes, not []string
+	}{
+		{
+			"amount", isAmount,
+			[]string{"0.00", "10.50", "9999999999.99"},
+			[]string{"", ".", "10", "10.5", "10.500", ".50", "10.", "10,50", "-1.00", "+1.00", "1.00.", "1.0.0", " 1.00", "1.00\n", "10000000000.00", "1.٠٠"},
+		},
+		{"CPF", isCPF, []string{"52998224725"}, []string{"", "5299822472", "529982247255", "5299822472A", "529.982.247"}},
+		{"CNPJ", isCNPJ, []string{"12345678000195", "12ABC34501DE35"}, []string{"", "1234567800019", "123456780001955", "12abc34501de35", "12ABC34501DE3/"}},
+	} {
+		for _, s := range tt.yes {
+			if !tt.is(s) {
+				t.Errorf("%q is no %s", s, tt.what)
+			}
+		}
+		for _, s := range tt.not {
+			if tt.is(s) {
+				t.Errorf("%q is taken for a %s", s, tt.what)
+			}
+		}
+	}
+}

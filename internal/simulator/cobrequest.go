@@ -3,8 +3,9 @@ package simulator
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/ponte-pay/ponte/internal/money"
 )
@@ -22,22 +23,26 @@ const (
 
 // chargeRequest is the body that creates or changes a charge. What is absent is nil.
 type chargeRequest struct {
-	Calendar *struct {
-		Expires *seconds `json:"expiracao"`
-	} `json:"calendario"`
-	Debtor *debtor `json:"devedor"`
-	Value  *struct {
-		Original *string         `json:"original"`
-		Flexible *int            `json:"modalidadeAlteracao"`
-		Cash     json.RawMessage `json:"retirada"`
-	} `json:"valor"`
-	Key     *string     `json:"chave"`
-	Request *string     `json:"solicitacaoPagador"`
-	Info    *[]infoItem `json:"infoAdicionais"`
-	Loc     *struct {
+	Calendar *calendarRequest `json:"calendario"`
+	Debtor   *debtor          `json:"devedor"`
+	Value    *valueRequest    `json:"valor"`
+	Key      *string          `json:"chave"`
+	Request  *string          `json:"solicitacaoPagador"`
+	Info     *[]infoItem      `json:"infoAdicionais"`
+	Loc      *struct {
 		ID *int64 `json:"id"`
 	} `json:"loc"`
 	Status *string `json:"status"`
+}
+
+type calendarRequest struct {
+	Expires *seconds `json:"expiracao"`
+}
+
+type valueRequest struct {
+	Original *string         `json:"original"`
+	Flexible *int            `json:"modalidadeAlteracao"`
+	Cash     json.RawMessage `json:"retirada"`
 }
 
 // seconds is a whole number that some write as a string, as the standard's own example does.
@@ -57,11 +62,105 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-var (
-	amountPattern = regexp.MustCompile(`^[0-9]{1,10}\.[0-9]{2}$`)
-	cpfPattern    = regexp.MustCompile(`^[0-9]{11}$`)
-	cnpjPattern   = regexp.MustCompile(`^[0-9A-Z]{14}$`)
+// readChargeRequest reads the body of a request that creates a charge.
+func readChargeRequest(r *http.Request) (*chargeRequest, error) {
+	b, err := readBody(r)
+	if err != nil {
+		return nil, err
+	}
+	defer b.release()
+	if q, ok := parsePlainRequest(b.String()); ok {
+		return q, nil
+	}
+	q := &chargeRequest{}
+	return q, b.decode(q, chargeInvalid, "cob")
+}
+
+// plainRequest is a chargeRequest with room for what clients usually fill in, so that all of it takes one piece of memory.
+type plainRequest struct {
+	chargeRequest
+	calendar calendarRequest
+	expires  seconds
+	debtor   debtor
+	value    valueRequest
+	original string
+	key      string
+	request  string
+}
+
+// parsePlainRequest reads a body without anything unusual: neither another field nor an escape, a null or a wrong type. It
+// reports whether it was such a one.
+func parsePlainRequest(text string) (*chargeRequest, bool) {
+	q, p := &plainRequest{}, plainReader{text: text}
+	p.object(func(key string) {
+		switch key {
+		case "calendario":
+			q.Calendar = &q.calendar
+			p.object(func(key string) {
+				p.odd = p.odd || key != "expiracao"
+				q.calendar.Expires, q.expires = &q.expires, seconds(p.number())
+			})
+		case "devedor":
+			q.Debtor = &q.debtor
+			p.object(func(key string) { q.debtor.read(key, &p) })
+		case "valor":
+			q.Value = &q.value
+			p.object(func(key string) {
+				p.odd = p.odd || key != "original"
+				q.value.Original, q.original = &q.original, p.string()
+			})
+		case "chave":
+			q.Key, q.key = &q.key, p.string()
+		case "solicitacaoPagador":
+			q.Request, q.request = &q.request, p.string()
+		default:
+			p.odd = true
+		}
+	})
+	return &q.chargeRequest, p.isWhole()
+}
+
+// read reads a field of a debtor.
+func (d *debtor) read(key string, p *plainReader) {
+	switch key {
+	case "cpf":
+		d.CPF = p.string()
+	case "cnpj":
+		d.CNPJ = p.string()
+	case "nome":
+		d.Name = p.string()
+	default:
+		p.odd = true
+	}
+}
+
+// Lengths of amounts and documents, in characters.
+const (
+	reaisDigitsMax = 10
+	centavosDigits = 2
+	cpfLen         = 11
+	cnpjLen        = 14
 )
+
+// isAmount reports whether s is an amount as the API writes it, such as 10.50.
+func isAmount(s string) bool {
+	reais, centavos, _ := strings.Cut(s, ".")
+	return isDigits(reais) && len(reais) <= reaisDigitsMax && isDigits(centavos) && len(centavos) == centavosDigits
+}
+
+func isCPF(s string) bool { return len(s) == cpfLen && isDigits(s) }
+
+// isCNPJ reports whether s is a CNPJ, which can have letters.
+func isCNPJ(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return len(s) == cnpjLen
+}
+
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // check adds what is wrong with each field that is there.
 func (q *chargeRequest) check(a *acquirer, broken *violations) {
@@ -72,10 +171,10 @@ func (q *chargeRequest) check(a *acquirer, broken *violations) {
 		if (d.CPF == "") == (d.CNPJ == "") || d.Name == "" {
 			broken.add("cob.devedor", "O campo cob.devedor deve ter nome e um de cpf e cnpj.", "")
 		}
-		if d.CPF != "" && !cpfPattern.MatchString(d.CPF) {
+		if d.CPF != "" && !isCPF(d.CPF) {
 			broken.schema("cob.devedor.cpf", d.CPF)
 		}
-		if d.CNPJ != "" && !cnpjPattern.MatchString(d.CNPJ) {
+		if d.CNPJ != "" && !isCNPJ(d.CNPJ) {
 			broken.schema("cob.devedor.cnpj", d.CNPJ)
 		}
 		broken.text("cob.devedor.nome", d.Name, debtorNameMax)
@@ -102,7 +201,7 @@ func (q *chargeRequest) checkValue(broken *violations) {
 		return
 	}
 	if original := q.Value.Original; original != nil {
-		if !amountPattern.MatchString(*original) {
+		if !isAmount(*original) {
 			broken.schema("cob.valor.original", *original)
 		} else if parseAmount(*original) == 0 {
 			broken.add("cob.valor.original", "O campo cob.valor.original é zero.", *original)
@@ -131,7 +230,7 @@ func checkInfo(items []infoItem, broken *violations) {
 	}
 }
 
-// parseAmount reads what amountPattern matches.
+// parseAmount reads what isAmount takes.
 func parseAmount(s string) money.BRL {
 	n, _ := strconv.ParseInt(s[:len(s)-3]+s[len(s)-2:], 10, 64) // twelve digits at most
 	return money.BRL(n)

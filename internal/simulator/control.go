@@ -104,8 +104,11 @@ func readFields(r *http.Request) (fields *httpkit.FieldReader, body []byte, err 
 
 // flagField reads an optional true or false from the body, which is a JSON object.
 func flagField(f *httpkit.FieldReader, body []byte, name string, absent bool) bool {
+	if !f.Has(name) {
+		return absent
+	}
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(body, &fields) != nil || !f.Has(name) {
+	if json.Unmarshal(body, &fields) != nil {
 		return absent
 	}
 	switch string(fields[name]) {

@@ -37,7 +37,8 @@ func (a *acquirer) listCharges(r *http.Request) (httpkit.Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return a.chargeJSON(v, made)
+		c, err := a.chargeJSON(v, made)
+		return &c, err
 	})
 }
 

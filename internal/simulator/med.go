@@ -79,7 +79,7 @@ func (a *acquirer) infractionJSON(v infractionView) (*infractionJSON, error) {
 		Comment: v.reason, Defense: v.defense, Tickets: []int{int(v.place) + 1},
 		Analysis: analysisJSON{Opened: timeText(v.opened), Deadline: timeText(v.opened + defenseTimeMax.Milliseconds())},
 		From:     partyJSON{"Banco do Pagador", account, made.Name, made.Document},
-		To:       partyJSON{a.receiverName(), account, a.receiverName(), ""},
+		To:       partyJSON{a.receiver, account, a.receiver, ""},
 		Created:  timeText(v.opened), Changed: timeText(v.changed),
 	}
 	if v.defended != 0 {

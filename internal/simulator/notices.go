@@ -3,7 +3,6 @@ package simulator
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -231,10 +230,6 @@ func (n *notices) putAside(one *notice, err error) {
 	n.later = append(n.later, one)
 }
 
-type noticeJSON[T any] struct {
-	Pix []T `json:"pix"`
-}
-
 // tell returns what a notification says.
 func (one *notice) tell() (any, error) {
 	a := one.acquirer
@@ -268,10 +263,11 @@ func (n *notices) try(ctx context.Context, some []*notice) error {
 			return err
 		}
 	}
-	body, err := json.Marshal(noticeJSON[any]{told})
+	body, err := appendItems([]byte(`{"pix":`), told)
 	if err != nil {
 		return fmt.Errorf("simulator: encode notification: %w", err)
 	}
+	body = append(body, '}')
 	// Put behind the text of the URL, a query included: there are receivers who rely on it.
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(target, "/")+"/pix", bytes.NewReader(body))
 	if err != nil {

@@ -422,7 +422,8 @@ func (s *Simulator) chargeRow(v chargeView) chargeRow {
 		row.Fate, row.Class = "à espera", "open"
 	}
 	if !v.status.isRemoved() {
-		row.CopyPaste, _ = s.acquirers[v.acquirer].copyPaste(v.place) // without it there is no link
+		a := s.acquirers[v.acquirer]
+		row.CopyPaste, _ = a.copyPaste(a.location(v.place)) // without it there is no link
 	}
 	return row
 }
@@ -434,7 +435,7 @@ func (s *Simulator) billRow(code string) (*billRow, error) {
 		return nil, err
 	}
 	a := s.acquirers[b.acquirer]
-	row := &billRow{Receiver: a.receiverName(), Acquirer: a.name, Amount: b.amount, TxID: b.txid}
+	row := &billRow{Receiver: a.receiver, Acquirer: a.name, Amount: b.amount, TxID: b.txid}
 	if b.charge == nil {
 		return row, nil
 	}

@@ -48,6 +48,18 @@ type paymentRecord struct {
 	Document   string `json:"document"`
 }
 
+// appendJSON writes the record as encoding/json would.
+func (r *paymentRecord) appendJSON(to []byte) []byte {
+	to = appendNumber(to, `{"acquirer":`, r.Acquirer)
+	to = appendMember(to, `,"end_to_end_id":`, r.EndToEndID)
+	to = appendOptional(to, `,"txid":`, r.TxID)
+	to = appendNumber(to, `,"centavos":`, r.Centavos)
+	to = appendNumber(to, `,"at":`, r.At)
+	to = appendMember(to, `,"name":`, r.Name)
+	to = appendMember(to, `,"document":`, r.Document)
+	return append(to, '}')
+}
+
 // refund is money of a payment that went back.
 type refund struct {
 	id          string // chosen by who asked for it

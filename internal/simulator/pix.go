@@ -66,11 +66,12 @@ func (a *acquirer) paymentJSON(v paymentView) (*paymentJSON, error) {
 	if err != nil {
 		return nil, err
 	}
+	amount := v.amount.String()
 	p := &paymentJSON{
 		EndToEndID: made.EndToEndID,
 		TxID:       v.txid,
-		Value:      v.amount.String(),
-		Components: componentsJSON{amountJSON{v.amount.String()}},
+		Value:      amount,
+		Components: componentsJSON{amountJSON{amount}},
 		Key:        a.identity.Key,
 		At:         timeText(v.at),
 		Extras:     extrasJSON{payerJSON{Name: made.Name, Bank: payerISPB}},
@@ -84,6 +85,34 @@ func (a *acquirer) paymentJSON(v paymentView) (*paymentJSON, error) {
 		p.Refunds = append(p.Refunds, refundBody(r))
 	}
 	return p, nil
+}
+
+// appendJSON writes the Pix as encoding/json would.
+func (p *paymentJSON) appendJSON(to []byte) []byte {
+	to = appendMember(to, `{"endToEndId":`, p.EndToEndID)
+	to = appendOptional(to, `,"txid":`, p.TxID)
+	to = appendMember(to, `,"valor":`, p.Value)
+	to = appendMember(to, `,"componentesValor":{"original":{"valor":`, p.Components.Original.Value)
+	to = appendMember(to, `}},"chave":`, p.Key)
+	to = appendMember(to, `,"horario":`, p.At)
+	to = appendMember(to, `,"gnExtras":{"pagador":{"nome":`, p.Extras.Payer.Name)
+	to = appendOptional(to, `,"cpf":`, p.Extras.Payer.CPF)
+	to = appendOptional(to, `,"cnpj":`, p.Extras.Payer.CNPJ)
+	to = appendMember(to, `,"codigoBanco":`, p.Extras.Payer.Bank)
+	to = appendList(append(to, `}}`...), `,"devolucoes":`, p.Refunds, (*refundJSON).appendJSON)
+	return append(to, '}')
+}
+
+func (r *refundJSON) appendJSON(to []byte) []byte {
+	to = appendMember(to, `{"id":`, r.ID)
+	to = appendMember(to, `,"rtrId":`, r.ReturnID)
+	to = appendMember(to, `,"valor":`, r.Value)
+	to = appendMember(to, `,"natureza":`, r.Nature)
+	to = appendOptional(to, `,"descricao":`, r.Description)
+	to = appendMember(to, `,"horario":{"solicitacao":`, r.Times.Requested)
+	to = appendMember(to, `,"liquidacao":`, r.Times.Settled)
+	to = appendMember(to, `},"status":`, r.Status)
+	return append(to, '}')
 }
 
 func refundBody(r refund) refundJSON {
@@ -120,7 +149,7 @@ func (q *refundRequest) check(broken *violations) money.BRL {
 	switch {
 	case q.Value == nil:
 		broken.add("devolucao.valor", "O campo devolucao.valor é obrigatório.", "")
-	case !amountPattern.MatchString(*q.Value):
+	case !isAmount(*q.Value):
 		broken.schema("devolucao.valor", *q.Value)
 	case parseAmount(*q.Value) == 0:
 		broken.add("devolucao.valor", "O campo devolucao.valor é zero.", *q.Value)

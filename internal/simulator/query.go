@@ -3,6 +3,7 @@ package simulator
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func newListQuery(r *http.Request) *listQuery {
 	}
 	// Moments in the books have no fractions of a millisecond, so that those of the query can be rounded inwards.
 	q.from, q.to = from.Add(time.Millisecond-time.Nanosecond).UnixMilli(), to.UnixMilli()
-	cpf, cnpj := q.text("cpf", cpfPattern.MatchString), q.text("cnpj", cnpjPattern.MatchString)
+	cpf, cnpj := q.text("cpf", isCPF), q.text("cnpj", isCNPJ)
 	if cpf != "" && cnpj != "" {
 		q.broken.add("cnpj", "Os campos cpf e cnpj não podem ser usados juntos.", cnpj)
 	}
@@ -127,5 +128,28 @@ func answerPage[T any](q *listQuery, key string, all []T, tell func(T) (any, err
 	}
 	pages := (len(all) + q.items - 1) / q.items
 	q.echo["paginacao"] = pagingJSON{Page: q.page, Items: q.items, Pages: pages, Total: len(all)}
-	return httpkit.Answer{Body: map[string]any{"parametros": q.echo, key: page}}, nil //nolint:misspell // Portuguese
+	return answerList(q.echo, key, page)
+}
+
+// answerList tells a list under its key, and which one was asked for.
+func answerList(asked map[string]any, key string, list []any) (httpkit.Answer, error) {
+	const askedKey = "parametros" //nolint:misspell // Portuguese
+	keys := []string{askedKey, key}
+	slices.Sort(keys)
+	text := []byte{'{'}
+	for _, k := range keys {
+		text = append(text, `"`+k+`":`...)
+		var err error
+		if k == askedKey {
+			text, err = appendJSON(text, asked)
+		} else {
+			text, err = appendItems(text, list)
+		}
+		if err != nil {
+			return httpkit.Answer{}, err
+		}
+		text = append(text, ',')
+	}
+	text = append(text[:len(text)-1], "}\n"...)
+	return httpkit.Answer{Raw: text, Header: jsonHeader}, nil
 }

@@ -28,7 +28,7 @@ func (q *payoutRequest) check(a *acquirer, broken *violations) {
 	switch {
 	case q.Value == nil:
 		broken.add("valor", "O campo valor é obrigatório.", "")
-	case !amountPattern.MatchString(*q.Value):
+	case !isAmount(*q.Value):
 		broken.schema("valor", *q.Value)
 	}
 	switch {
@@ -44,10 +44,10 @@ func (q *payoutRequest) check(a *acquirer, broken *violations) {
 		broken.add("favorecido.chave", "O campo favorecido.chave é obrigatório.", "")
 		return
 	}
-	if q.To.CPF != nil && !cpfPattern.MatchString(*q.To.CPF) {
+	if q.To.CPF != nil && !isCPF(*q.To.CPF) {
 		broken.schema("favorecido.cpf", *q.To.CPF)
 	}
-	if q.To.CNPJ != nil && !cnpjPattern.MatchString(*q.To.CNPJ) {
+	if q.To.CNPJ != nil && !isCNPJ(*q.To.CNPJ) {
 		broken.schema("favorecido.cnpj", *q.To.CNPJ)
 	}
 	if q.To.CPF != nil && q.To.CNPJ != nil {

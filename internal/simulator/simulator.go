@@ -106,7 +106,7 @@ func Open(o Options) (*Simulator, error) {
 	for i, name := range acquirerNames {
 		pemPath := filepath.Join(o.Data, "simulator-"+name+".pem")
 		a := &acquirer{
-			number: i, name: name, identity: b.world.Acquirers[i], tokenKey: tokenKey,
+			number: i, name: name, receiver: receiverNameHead + name, identity: b.world.Acquirers[i], tokenKey: tokenKey,
 			clock: s.clock, log: s.log, ids: s.ids, books: b, faults: s.faults, notices: s.notices, settleAfter: o.SettleAfter,
 			// Only when somebody asks for it, because a key takes a while to make.
 			signer: sync.OnceValues(func() (*signer, error) { return openSigner(pemPath, name, o.Clock.Real()) }),

@@ -55,11 +55,12 @@ func (a *acquirer) postToken(r *http.Request) (httpkit.Answer, error) {
 	if !ok || known != 1 {
 		return httpkit.Answer{}, errClient
 	}
-	body, err := readBody(r)
+	b, err := readBody(r)
 	if err != nil {
 		return httpkit.Answer{}, err
 	}
-	if grantType(r, body) != "client_credentials" {
+	defer b.release()
+	if grantType(r, b.Bytes()) != "client_credentials" {
 		return httpkit.Answer{}, errGrant
 	}
 	return httpkit.Answer{Header: noStoreHeader, Body: tokenJSON{

@@ -258,7 +258,9 @@ func newReceiver(tb testing.TB) *receiver {
 	v := &receiver{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		var told noticeJSON[paymentJSON]
+		var told struct {
+			Pix []paymentJSON `json:"pix"`
+		}
 		err := json.Unmarshal(body, &told)
 		v.mu.Lock()
 		v.got = append(v.got, r.URL.RequestURI()+" "+string(body))
