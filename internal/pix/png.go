@@ -6,24 +6,37 @@ import (
 	"math/bits"
 )
 
-// appendPNG appends a picture of a square of modules, of which each is a bit, with one bit of grey a pixel.
+// pngForm is what the pictures of all squares with a certain side have in common. They are squares of modules, with one
+// bit of grey a pixel.
 //
-// Its compressed stream is written without a compressor. It has four symbols only: a white module (byte 255), a black
+// Their compressed stream is written without a compressor. It has four symbols only: a white module (byte 255), a black
 // one (byte 0, which is also the "not filtered" before each line of pixels), "as in the line above" and the end. One
 // Huffman code fits them all, and the image gets smaller than the general compressor would make it.
-func appendPNG(png []byte, side int, modules []byte) []byte {
+type pngForm struct {
+	line   int       // modules of a line, the first of which is its filter
+	repeat repeat    // what makes the other lines of pixels of a line of modules
+	start  []byte    // everything before the first line
+	head   bitWriter // that has written it
+	chunk  int       // where the chunk begins that is not ended in it
+}
+
+func newPNGForm(side int) *pngForm {
 	var header [13]byte
 	binary.BigEndian.PutUint32(header[0:], uint32(side*qrScale))
 	binary.BigEndian.PutUint32(header[4:], uint32(side*qrScale))
 	header[8] = 1 // bit a pixel; the zeros behind it: grey, deflate, filter by line, not interlaced
 
-	png = append(png, "\x89PNG\r\n\x1a\n"...)
+	png := []byte("\x89PNG\r\n\x1a\n")
 	png, at := beginChunk(png, "IHDR")
 	png = endChunk(append(png, header[:]...), at)
 	png, at = beginChunk(png, "IDAT")
-	png = endChunk(appendPixels(png, side, modules), at)
-	png, at = beginChunk(png, "IEND")
-	return endChunk(png, at)
+	png = append(png, 0x78, 0x01) // deflate with a window of 32 KiB
+
+	line := 1 + side
+	r := repeatOf(line)
+	start := make([]byte, pngRest)
+	head := bitWriter{len: copy(start, png)}.writeHead(start, r)
+	return &pngForm{line: line, repeat: r, start: start[:head.len], head: head, chunk: at}
 }
 
 // pngRest is the room for everything but the modules.
@@ -49,77 +62,91 @@ const (
 	repeatCode, repeatBits = 0b111, 3
 )
 
-// appendPixels appends all lines of pixels as a stream of zlib.
-func appendPixels(b []byte, side int, modules []byte) []byte {
-	line := 1 + side // bytes: the filter and the modules
-	r := repeatOf(line)
-	w := bitWriter{bytes: append(b, 0x78, 0x01)} // deflate with a window of 32 KiB
-	w.writeHead(r)
-	sum := adler32{a: 1}
-	for rest := modules; len(rest) > 0; rest = rest[lineBytes(side):] { // not a function that yields them: all would go to the heap
-		row := rest[:lineBytes(side)]
-		// Of the modules' bytes the sum only needs how many are 255, and how far they are from the end of the line.
-		whites, distances := 0, 0
-		w.write(blackCode, blackBits)
-		for i, eight := range row {
-			s := &symbols[eight]
-			left := side - 8*i // modules from here to the end
-			if left < 8 {
-				s = symbolsOf(eight, left)
-			}
-			w.write(uint64(s.code), int(s.bits))
-			whites += int(s.whites)
-			distances += int(s.whites)*left - int(s.before)
-		}
-		for range r.times {
-			w.write(r.code, r.bits)
-		}
-		sum.add(line, whites, distances)
+// write writes a picture into the room, which has enough.
+func (f *pngForm) write(room []byte, modules []uint32) []byte {
+	const linesBefore = qrScale * (qrScale - 1) / 2 // each of the lines of pixels that are equal, added up
+	copy(room, f.start)
+	w := f.head
+	words := lineWords(f.line)
+	size := len(modules) / words * qrScale * f.line
+	sum := adler32{size: size}
+	for left := size; left > 0; left -= qrScale * f.line {
+		var blacks, before int
+		w, blacks, before = f.writeLine(w, room, modules[:words])
+		sum.blacks += qrScale * blacks
+		sum.distances += int64(blacks*(qrScale*left-linesBefore*f.line) - qrScale*before)
+		modules = modules[words:]
 	}
-	w.write(endCode, endBits)
-	return binary.BigEndian.AppendUint32(w.close(), sum.b<<16|sum.a)
+	w = w.write(room, endCode, endBits)
+	png := binary.BigEndian.AppendUint32(w.close(room), sum.value())
+	png = endChunk(png, f.chunk)
+	png, at := beginChunk(png, "IEND")
+	return endChunk(png, at)
 }
 
-// symbolRun is what some modules of a line become.
+// writeLine writes what a line of modules becomes. It returns how many of them are black, and how many modules are before
+// each of those, added up.
+func (f *pngForm) writeLine(w bitWriter, room []byte, line []uint32) (_ bitWriter, blacks, before int) {
+	done := 0 // modules
+	for _, word := range line {
+		a, b, c := &symbols[byte(word)], &symbols[byte(word>>8)], &symbols[byte(word>>16)]
+		n := int(a.blacks + b.blacks + c.blacks)
+		w = w.write(room, a.code+a.size*(b.code+b.size*c.code), uint(min(f.line-done, wordModules)+n))
+		blacks += n
+		before += done*n + int(a.before+b.before+c.before+8*b.blacks+16*c.blacks)
+		done += wordModules
+	}
+	for range f.repeat.times {
+		w = w.write(room, f.repeat.code, f.repeat.bits)
+	}
+	return w, blacks, before
+}
+
+// wordModules is how many modules are in a word, from its lowest bit on; a black one is 1. The symbols of so many can be
+// written at once.
+const wordModules = 24
+
+// lineWords returns how many words a line of so many modules takes.
+func lineWords(line int) int { return (line + wordModules - 1) / wordModules }
+
+// symbolRun is what eight modules become. A white one takes one bit, a black one two.
 type symbolRun struct {
-	code   uint16 // their symbols
-	bits   uint8  // of code
-	whites uint8  // among them
-	before uint8  // how many modules are before each of those, added up
+	code   uint64 // their symbols
+	size   uint64 // 1 << bits of code: to multiply what follows is quicker than to shift it
+	blacks uint32 // among them
+	before uint32 // how many modules are before each of those, added up
 }
 
-// symbols are the runs of eight modules.
 var symbols = func() (all [256]symbolRun) {
 	for eight := range all {
-		all[eight] = *symbolsOf(byte(eight), 8)
+		s := symbolRun{size: 1}
+		for i := range uint32(8) {
+			if eight>>i&1 == 0 {
+				s.size <<= whiteBits
+				continue
+			}
+			s.code |= blackCode * s.size
+			s.size <<= blackBits
+			s.blacks++
+			s.before += i
+		}
+		all[eight] = s
 	}
 	return all
 }()
 
-// symbolsOf returns what the n highest bits become.
-func symbolsOf(modules byte, n int) *symbolRun {
-	var s symbolRun
-	for i := range n {
-		if modules&(0x80>>i) != 0 {
-			s.code |= blackCode << s.bits
-			s.bits += blackBits
-		} else {
-			s.bits += whiteBits
-			s.whites++
-			s.before += uint8(i)
-		}
-	}
-	return &s
-}
-
 // repeat says how the first line of a row of modules becomes all of its lines.
 type repeat struct {
-	times          int    // the symbol is written
+	times          int    // code is written
 	lengthSymbol   int    // in the alphabet of deflate
 	distanceSymbol int    // in its alphabet of distances
-	code           uint64 // the symbol with its length and distance
-	bits           int
+	code           uint64 // the symbol with its length and distance, as often as can be written at once
+	bits           uint
 }
+
+// repeatBitsMax is how many bits all of that takes at most: a line at a time, with five bits for the length and six for the
+// distance.
+const repeatBitsMax = (qrScale - 1) * (repeatBits + 5 + 6)
 
 // lengthMax is how many bytes a symbol can repeat. There is one more symbol, for 258, which is out of line.
 const lengthMax = 257
@@ -132,90 +159,97 @@ func repeatOf(line int) repeat {
 		r.times++ // at worst a line at a time
 	}
 	var w bitWriter
-	w.write(repeatCode, repeatBits)
+	room := make([]byte, 16)
+	w = w.write(room, repeatCode, repeatBits)
 
 	// Lengths from 3 on: the three highest bits give the symbol, the others follow it.
 	n := total/r.times - 3
 	extra := max(0, bits.Len(uint(n))-3)
 	r.lengthSymbol = 257 + 4*extra + n>>extra
-	w.write(uint64(n)&(1<<extra-1), extra)
+	w = w.write(room, uint64(n)&(1<<extra-1), uint(extra))
 
 	// Distances from 1 on: the same with two bits, behind the only code of their alphabet.
 	n = line - 1
 	extra = bits.Len(uint(n)) - 2
 	r.distanceSymbol = 2*extra + n>>extra
-	w.write(0, 1)
-	w.write(uint64(n)&(1<<extra-1), extra)
+	w = w.write(room, 0, 1)
+	w = w.write(room, uint64(n)&(1<<extra-1), uint(extra))
 
-	r.code, r.bits = w.held, w.count
+	r.code, r.bits = binary.LittleEndian.Uint64(room), uint(8*w.len)+w.count
+	for r.times%2 == 0 && 2*r.bits <= writeBitsMax {
+		r.times, r.code, r.bits = r.times/2, r.code|r.code<<r.bits, 2*r.bits
+	}
 	return r
 }
 
 // writeHead writes the head of the only block, which gives the length in bits of every symbol's code.
-func (w *bitWriter) writeHead(r repeat) {
+func (w bitWriter) writeHead(room []byte, r repeat) bitWriter {
 	const last, dynamic = 1, 2
-	w.write(last, 1)
-	w.write(dynamic, 2)
-	w.write(uint64(r.lengthSymbol+1-257), 5)
-	w.write(uint64(r.distanceSymbol), 5)
+	w = w.write(room, last, 1)
+	w = w.write(room, dynamic, 2)
+	w = w.write(room, uint64(r.lengthSymbol+1-257), 5)
+	w = w.write(room, uint64(r.distanceSymbol), 5)
 
 	// The lengths are written in a code of their own: 0 takes one bit; 1, 2, 3 and "zeros" take three. This is its table,
 	// in deflate's order 16 17 18 0 8 7 9 6 10 5 11 4 12 3 13 2 14 1.
 	table := [...]uint64{0, 0, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 3, 0, 3}
-	w.write(uint64(len(table)-4), 4)
+	w = w.write(room, uint64(len(table)-4), 4)
 	for _, n := range table {
-		w.write(n, 3)
+		w = w.write(room, n, 3)
 	}
 	const one, two, three, zeros = 0b001, 0b101, 0b011, 0b111
-	w.write(two, 3) // of byte 0, black
+	w = w.write(room, two, 3) // of byte 0, black
 	for _, n := range []int{138, 116} {
-		w.write(zeros, 3)
-		w.write(uint64(n-11), 7)
+		w = w.write(room, zeros, 3)
+		w = w.write(room, uint64(n-11), 7)
 	}
-	w.write(one, 3)   // of byte 255, white
-	w.write(three, 3) // of the end
-	w.write(0, r.lengthSymbol-257)
-	w.write(three, 3)
-	w.write(0, r.distanceSymbol)
-	w.write(one, 3)
+	w = w.write(room, one, 3)   // of byte 255, white
+	w = w.write(room, three, 3) // of the end
+	w = w.write(room, 0, uint(r.lengthSymbol-257))
+	w = w.write(room, three, 3)
+	w = w.write(room, 0, uint(r.distanceSymbol))
+	w = w.write(room, one, 3)
+	return w
 }
 
-// bitWriter writes bits from the lowest on.
+// bitWriter writes bits from the lowest on. It is used like append, as a value, so that it stays in registers.
 type bitWriter struct {
-	bytes []byte
-	held  uint64 // bits that are not in bytes yet
-	count int    // of held, below 32 between calls
+	len   int    // bytes that are written
+	held  uint64 // bits that are no whole byte yet
+	count uint   // of held, below 8
 }
 
-// write appends the n lowest bits of code, at most 32; all above them must be 0.
-func (w *bitWriter) write(code uint64, n int) {
-	w.held |= code << w.count
+// writeBitsMax is how many bits can be written at once.
+const writeBitsMax = 56
+
+// write appends the n lowest bits of code; all above them must be 0. The room must have eight bytes more.
+func (w bitWriter) write(room []byte, code uint64, n uint) bitWriter {
+	w.held |= code << (w.count % 8) // as it is; but the compiler need not look whether it is more than 63
 	w.count += n
-	if w.count >= 32 {
-		w.bytes = binary.LittleEndian.AppendUint32(w.bytes, uint32(w.held))
-		w.held >>= 32
-		w.count -= 32
-	}
+	binary.LittleEndian.PutUint64(room[w.len:], w.held)
+	w.len += int(w.count / 8)
+	w.held >>= w.count / 8 * 8 % 64
+	w.count %= 8
+	return w
 }
 
 // close fills the last byte up and returns all of them.
-func (w *bitWriter) close() []byte {
-	for ; w.count > 0; w.count -= 8 {
-		w.bytes = append(w.bytes, byte(w.held))
-		w.held >>= 8
-	}
-	return w.bytes
+func (w bitWriter) close(room []byte) []byte {
+	return room[:w.write(room, 0, (8-w.count)%8).len]
 }
 
-// adler32 is the checksum of zlib: a is the sum of all bytes, b the sum of all values that a had.
-type adler32 struct{ a, b uint32 }
+// adler32 is the checksum of zlib for bytes that are white or black. It has two sums: of all bytes, and of all values that
+// the first one had, in which a byte counts as often as there are bytes from it to the end.
+type adler32 struct {
+	size      int   // bytes
+	blacks    int   // among them
+	distances int64 // from each of those to the end, itself included, added up
+}
 
-// add counts the qrScale equal lines of one row of modules. Each line has that many bytes of 255 whose distances to its
-// end, itself included, add up to distances; its other bytes are 0.
-func (s *adler32) add(line, whites, distances int) {
+func (s adler32) value() uint32 {
 	const modulus, white = 65521, 255
-	const allBefore = qrScale * (qrScale - 1) / 2 // lines before each of the lines, added up
-	length, more, a := uint64(line), uint64(whites)*white, uint64(s.a)
-	s.b = uint32((uint64(s.b) + qrScale*(length*a+uint64(distances)*white) + allBefore*length*more) % modulus)
-	s.a = uint32((a + qrScale*more) % modulus)
+	size := int64(s.size)
+	a := 1 + white*(size-int64(s.blacks))
+	b := size + white*(size*(size+1)/2-s.distances)
+	return uint32(b%modulus<<16 | a%modulus)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"math/bits"
 	"sync"
 
 	"rsc.io/qr/coding"
@@ -32,12 +31,10 @@ func QRImage(text string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("pix: QR code: %w", err)
 	}
-	var modules [qrModuleBytesMax]byte
-	png := qrImages.Get().(*[qrImageBytesMax]byte) //nolint:errcheck,forcetypeassert // nothing else is in there
-	defer qrImages.Put(png)
-	image := appendPNG(png[:0], sheet.side, sheet.draw(modules[:0], text))
-	var url [len(dataURLHead) + (qrImageBytesMax+2)/3*4]byte
-	return string(base64.StdEncoding.AppendEncode(append(url[:0], dataURLHead...), image)), nil
+	d := qrDesks.Get().(*qrDesk) //nolint:errcheck,forcetypeassert // nothing else is in there
+	defer qrDesks.Put(d)
+	image := sheet.form.write(d.image[:], sheet.draw(d, text))
+	return string(base64.StdEncoding.AppendEncode(append(d.url[:0], dataURLHead...), image)), nil
 }
 
 // qrVersion returns the smallest version with room for the text.
@@ -53,12 +50,13 @@ func qrVersion(text string) coding.Version {
 // of them are ever needed.
 type qrSheet struct {
 	version   coding.Version
-	side      int      // modules, the quiet zone included
-	blank     []byte   // a bit a module, each line of them from a new byte on; the mask is in it
-	places    []module // of each bit of the data and its check
-	dataBytes int      // in all blocks
-	blocks    int      // into which the data is cut; the last ones may be a byte longer
-	checkLen  int      // bytes behind each block's data
+	form      *pngForm
+	blank     []uint32    // its modules, the quiet zone included; the mask is in it
+	pairs     [][4]module // of each byte of the data and its check: where the left ones of two bits are that are side by side
+	singles   []single    // the others, in whose place pairs have nothing
+	dataBytes int         // in all blocks
+	blocks    int         // into which the data is cut; the last ones may be a byte longer
+	checkLen  int         // bytes behind each block's data
 	checks    *[256]checkBytes
 }
 
@@ -68,12 +66,20 @@ type checkBytes [checkBytesMax / 8]uint64
 const (
 	checkBytesMax    = 32
 	qrSideMax        = 17 + 4*qrVersionMax + 2*qrQuietZone
-	qrModuleBytesMax = qrSideMax * ((qrSideMax + 7) / 8)
-	qrImageBytesMax  = qrSideMax*qrSideMax/4 + pngRest
+	qrWordsMax       = 512 // a power of two, so that places in it need not be checked
+	qrStreamBytesMax = qrSideMax * qrSideMax / 8
+	qrImageBytesMax  = qrSideMax*(blackBits*(1+qrSideMax)+repeatBitsMax)/8 + pngRest
 )
 
-// qrImages is room for images, which the sum at their end would have made anew on the heap for each.
-var qrImages = sync.Pool{New: func() any { return new([qrImageBytesMax]byte) }}
+// qrDesk is room to draw on. It is used again, because to clear it for each image would take a while.
+type qrDesk struct {
+	stream  [qrStreamBytesMax]byte // the data and its check
+	modules [qrWordsMax]uint32
+	image   [qrImageBytesMax]byte
+	url     [len(dataURLHead) + (qrImageBytesMax+2)/3*4]byte
+}
+
+var qrDesks = sync.Pool{New: func() any { return new(qrDesk) }}
 
 var qrSheets = func() (sheets [qrVersionMax + 1]func() (*qrSheet, error)) {
 	for v := range sheets {
@@ -87,12 +93,11 @@ func newQRSheet(version coding.Version) (*qrSheet, error) {
 	if err != nil {
 		return nil, err
 	}
+	side := len(plan.Pixel) + 2*qrQuietZone
 	s := &qrSheet{
-		version: version, side: len(plan.Pixel) + 2*qrQuietZone,
+		version: version, form: newPNGForm(side),
 		dataBytes: plan.DataBytes, blocks: plan.Blocks, checkLen: plan.CheckBytes / plan.Blocks, checks: new([256]checkBytes),
 	}
-	s.blank = make([]byte, s.side*lineBytes(s.side))
-	s.places = make([]module, 8*(plan.DataBytes+plan.CheckBytes))
 	encoder := gf256.NewRSEncoder(coding.Field, s.checkLen)
 	for b := range s.checks {
 		var check [checkBytesMax]byte
@@ -101,36 +106,77 @@ func newQRSheet(version coding.Version) (*qrSheet, error) {
 			s.checks[b][i] = binary.BigEndian.Uint64(check[8*i:])
 		}
 	}
+	words := lineWords(s.form.line)
+	s.blank = make([]uint32, side*words)
+	for y := range side {
+		s.blank[y*words] = 1 // the line's filter
+	}
+	places := make([]module, 8*(plan.DataBytes+plan.CheckBytes))
 	for y, line := range plan.Pixel {
 		for x, pixel := range line {
-			bit := 8*lineBytes(s.side)*(y+qrQuietZone) + x + qrQuietZone
-			place := module{uint16(bit / 8), 0x80 >> (bit % 8)}
+			at := 1 + qrQuietZone + x
+			place := module{uint16((qrQuietZone+y)*words + at/wordModules), 1 << (at % wordModules)}
 			if role := pixel.Role(); role == coding.Data || role == coding.Check {
-				s.places[pixel.Offset()] = place
+				places[pixel.Offset()] = place
 			}
 			if pixel&coding.Black != 0 {
-				place.turn(s.blank)
+				s.blank[place.word] |= place.bit
 			}
 		}
 	}
+	s.pairUp(places)
 	return s, nil
 }
 
-// lineBytes returns how many bytes a line of so many modules takes.
-func lineBytes(side int) int { return (side + 7) / 8 }
+// module is a place among all modules.
+type module struct {
+	word uint16
+	bit  uint32
+}
 
-// draw appends the modules of a code with that text, which has room.
-func (s *qrSheet) draw(modules []byte, text string) []byte {
-	var room [qrModuleBytesMax]byte
-	stream := s.appendChecks(s.appendData(room[:0], text))
-	modules = append(modules, s.blank...)
-	for i, b := range stream {
-		places := (*[8]module)(s.places[8*i:])
-		for ; b != 0; b &= b - 1 { // from the lowest bit that is set to the highest
-			places[7-bits.TrailingZeros8(b)].turn(modules)
+// single is where a bit of the stream is that has no other beside it.
+type single struct {
+	from  uint16 // byte of the stream
+	shift uint8  // bits of it that are lower
+	to    module
+}
+
+// pairUp takes the places of all bits of the stream. The standard goes up and down in columns of two, from the right to the
+// left one, so that nearly all come in pairs.
+func (s *qrSheet) pairUp(places []module) {
+	s.pairs = make([][4]module, len(places)/8)
+	for i := 0; i < len(places); i += 2 {
+		right, left := places[i], places[i+1]
+		if right == (module{left.word, 2 * left.bit}) {
+			s.pairs[i/8][i%8/2] = left
+			continue
 		}
+		from, shift := uint16(i/8), uint8(7-i%8)
+		s.singles = append(s.singles, single{from, shift, right}, single{from, shift - 1, left})
 	}
-	return modules
+}
+
+// draw returns the modules of a code with that text, which has room.
+func (s *qrSheet) draw(d *qrDesk, text string) []uint32 {
+	stream := s.appendChecks(s.appendData(d.stream[:0], text))
+	copy(d.modules[:], s.blank)
+	pairs := s.pairs[:len(stream)]
+	for i, b := range stream {
+		p := &pairs[i]
+		d.turn(p[0], b>>6)
+		d.turn(p[1], b>>4&3)
+		d.turn(p[2], b>>2&3)
+		d.turn(p[3], b&3)
+	}
+	for _, b := range s.singles {
+		d.turn(b.to, stream[b.from]>>b.shift&1)
+	}
+	return d.modules[:len(s.blank)]
+}
+
+// turn makes black modules white, and white ones black, where bits are set, of which the lowest is for that module.
+func (d *qrDesk) turn(m module, bits byte) {
+	d.modules[m.word%qrWordsMax] ^= uint32(bits) * m.bit // to multiply is quicker than to shift
 }
 
 // appendData appends the text as the standard packs it: four bits that say bytes, their number, they, four zeros, and a
@@ -162,29 +208,20 @@ func (s *qrSheet) appendChecks(stream []byte) []byte {
 	data := stream
 	for i := range s.blocks {
 		n := (s.dataBytes + i) / s.blocks // the first ones are the shorter ones
-		var rest checkBytes
+		var r0, r1, r2, r3 uint64         // the rest; in an array it would not stay in registers
 		for _, b := range data[:n] {
-			check := &s.checks[b^byte(rest[0]>>56)]
-			for k := range len(rest) - 1 {
-				rest[k] = (rest[k]<<8 | rest[k+1]>>56) ^ check[k]
-			}
-			rest[len(rest)-1] = rest[len(rest)-1]<<8 ^ check[len(rest)-1]
+			check := &s.checks[b^byte(r0>>56)]
+			r0 = (r0<<8 | r1>>56) ^ check[0]
+			r1 = (r1<<8 | r2>>56) ^ check[1]
+			r2 = (r2<<8 | r3>>56) ^ check[2]
+			r3 = r3<<8 ^ check[3]
 		}
 		data = data[n:]
-		var bytes [checkBytesMax]byte
-		for k, eight := range rest {
-			binary.BigEndian.PutUint64(bytes[8*k:], eight)
+		end := len(stream) + s.checkLen
+		for _, eight := range [...]uint64{r0, r1, r2, r3} {
+			stream = binary.BigEndian.AppendUint64(stream, eight)
 		}
-		stream = append(stream, bytes[:s.checkLen]...)
+		stream = stream[:end] // without the zeros
 	}
 	return stream
 }
-
-// module is a place in the bytes of all modules.
-type module struct {
-	at  uint16
-	bit uint8
-}
-
-// turn makes a black module white, or a white one black.
-func (m module) turn(modules []byte) { modules[m.at] ^= m.bit }

@@ -3,7 +3,6 @@ package bcb
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -166,7 +165,7 @@ func (t *times) UnmarshalJSON(b []byte) error {
 	}
 	type plain times
 	var both loose[plain]
-	_ = json.Unmarshal(b, &both)
+	_ = both.UnmarshalJSON(b) // as told there
 	*t = times(both.Value)
 	return nil
 }

@@ -2,161 +2,141 @@ package lenient
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 )
 
-// Unmarshal is [json.Unmarshal] at a third of its cost, for what is made of this package's types: it looks at the grammar
-// once and from then on only cuts. Every charge, payment and payout is read at least once.
+// Unmarshal is [json.Unmarshal] at a third of its cost, for what is made of this package's types: it looks at everything
+// once. Every charge, payment and payout is read at least once. When it fails, v may be half written.
 func Unmarshal(b []byte, v any) error {
-	if !json.Valid(b) {
-		return json.Unmarshal(b, v) // which says what is wrong
+	rest, err := read(trim(b), v, depthMax)
+	if rest == nil || len(trim(rest)) > 0 {
+		return json.Unmarshal(b, v) // which says what is malformed
 	}
-	return read(bytes.TrimSpace(b), v)
+	return err
 }
 
-// read reads a JSON value, which is well-formed and has no space around it, into what v points to.
-func read(b []byte, v any) error {
-	if u, ok := v.(json.Unmarshaler); ok {
-		return u.UnmarshalJSON(b)
+// reader is a type of this package. It reads itself from where its value begins, and returns the rest that follows: nil
+// for what is malformed, whatever the error.
+type reader interface {
+	read(b []byte, depth int) (rest []byte, err error)
+}
+
+// unmarshal is how encoding/json reads a type of this package: from all of b.
+func unmarshal(b []byte, r reader) error {
+	_, err := r.read(b, depthMax)
+	return err
+}
+
+// read reads into what v points to.
+func read(b []byte, v any, depth int) (rest []byte, err error) {
+	if r, ok := v.(reader); ok {
+		return r.read(b, depth)
 	}
 	to := reflect.ValueOf(v).Elem()
+	_, isOwn := v.(json.Unmarshaler)
 	switch {
-	case string(b) == "null":
-	case to.Kind() == reflect.Struct && b[0] == '{' && tableOf(to.Type()) != nil:
-		return readObject(b, to)
-	case to.Kind() == reflect.Slice && b[0] == '[':
-		return readArray(b, to)
+	case isOwn:
+	case to.Kind() == reflect.Struct && first(b) == '{':
+		if names := namesOf(to.Type()); names != nil {
+			return readObject(b, to, names, depth)
+		}
+	case to.Kind() == reflect.Slice && first(b) == '[' && to.Cap() == 0: // otherwise items are read over those that it has
+		return readArray(b, to, depth)
 	}
-	return json.Unmarshal(b, v)
+	value, rest := cut(b, depth)
+	return rest, json.Unmarshal(value, v)
 }
 
-func readObject(b []byte, to reflect.Value) error {
-	table := tableOf(to.Type())
-	for rest := inside(b); len(rest) > 0; {
-		var key, value []byte
-		key, rest = cut(rest)
-		value, rest = cut(skip(rest, ':'))
-		rest = skip(rest, ',')
-		i := table.find(key)
-		if i < 0 {
-			continue
+// readObject is skipObject for who wants its values. Like encoding/json it goes on behind an error.
+func readObject(b []byte, to reflect.Value, names names, depth int) (rest []byte, err error) {
+	rest = skipOpening(b, depth)
+	for hasMore(rest, '}') {
+		var key []byte
+		key, rest = cutKey(rest)
+		if i := names.find(key); i < 0 {
+			rest = skipValue(rest, depth-1)
+		} else {
+			var failure error
+			rest, failure = read(rest, to.Field(i).Addr().Interface(), depth-1)
+			if failure != nil && err == nil {
+				err = fmt.Errorf("%s: %w", key, failure)
+			}
 		}
-		if err := read(value, to.Field(i).Addr().Interface()); err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
+		rest = skipComma(rest, '}')
 	}
-	return nil
+	return skipMark(rest, '}'), err
 }
 
-func readArray(b []byte, to reflect.Value) error {
+// readArray is skipArray for who wants its values.
+func readArray(b []byte, to reflect.Value, depth int) (rest []byte, err error) {
 	all := reflect.MakeSlice(to.Type(), 0, 1)
-	for rest := inside(b); len(rest) > 0; {
-		var value []byte
-		value, rest = cut(rest)
-		rest = skip(rest, ',')
+	rest = skipOpening(b, depth)
+	for hasMore(rest, ']') {
+		var failure error
 		all = reflect.Append(all, reflect.Zero(to.Type().Elem()))
-		if err := read(value, all.Index(all.Len()-1).Addr().Interface()); err != nil {
-			return err
-		}
+		rest, failure = read(rest, all.Index(all.Len()-1).Addr().Interface(), depth-1)
+		err = cmp.Or(err, failure)
+		rest = skipComma(rest, ']')
 	}
 	to.Set(all)
-	return nil
+	return skipMark(rest, ']'), err
 }
 
-// inside returns what stands between the brackets of an object or an array.
-func inside(b []byte) []byte { return trim(b[1 : len(b)-1]) }
+// names are those of a struct's fields in JSON, with their quotes.
+type names [][]byte
 
-// skip drops a mark that b begins with, and the space around it. Where b ends there is none.
-func skip(b []byte, mark byte) []byte {
-	b = trim(b)
-	if len(b) > 0 && b[0] == mark {
-		b = trim(b[1:])
+var structs sync.Map // of names by reflect.Type
+
+// namesOf returns nil for a struct that has more to it than fields with plain names.
+func namesOf(t reflect.Type) names {
+	if known, ok := structs.Load(t); ok {
+		return known.(names) //nolint:errcheck,forcetypeassert // nothing else is stored
 	}
-	return b
-}
-
-// trim drops the space that b begins with.
-func trim(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t' || b[0] == '\r' || b[0] == '\n') {
-		b = b[1:]
-	}
-	return b
-}
-
-// cut returns the value that b begins with, and what follows.
-func cut(b []byte) (value, rest []byte) {
-	depth := 0
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			i = closing(b, i)
-			if depth == 0 {
-				return b[:i+1], b[i+1:]
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return b[:i+1], b[i+1:]
-			}
-		case ',', ' ', '\t', '\r', '\n':
-			if depth == 0 { // a number or a word
-				return b[:i], b[i:]
-			}
-		}
-	}
-	return b, nil
-}
-
-// closing returns where the string ends that begins at i.
-func closing(b []byte, i int) int {
-	for i++; b[i] != '"'; i++ {
-		if b[i] == '\\' {
-			i++
-		}
-	}
-	return i
-}
-
-// table tells the fields of a struct by their names in JSON.
-type table [][]byte
-
-var tables sync.Map // of table by reflect.Type
-
-// tableOf returns nil for a struct that has more to it than fields with names.
-func tableOf(t reflect.Type) table {
-	if known, ok := tables.Load(t); ok {
-		return known.(table) //nolint:errcheck,forcetypeassert // nothing else is stored
-	}
-	made := table{}
+	made := names{}
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous || !f.IsExported() || name == "" || name == "-" || options != "" {
+		quoted := []byte(`"` + name + `"`)
+		_, _, isPlain := cutPlain(quoted)
+		if f.Anonymous || !f.IsExported() || name == "" || name == "-" || options != "" || !isPlain {
 			made = nil
 			break
 		}
-		made = append(made, []byte(name))
+		made = append(made, quoted)
 	}
-	tables.Store(t, made)
+	structs.Store(t, made)
 	return made
 }
 
-// find returns the field that a key, a JSON string, names; -1 for none. Like encoding/json it takes other cases too, if it
-// must.
-func (t table) find(key []byte) int {
-	name := key[1 : len(key)-1]
-	if !isPlain(key) {
-		var s string
-		_ = json.Unmarshal(key, &s) // it is a string
-		name = []byte(s)
-	}
-	if i := slices.IndexFunc(t, func(f []byte) bool { return bytes.Equal(f, name) }); i >= 0 {
+// find returns the field that a key names; -1 for none. Like encoding/json it takes other cases too, if it must.
+func (n names) find(key []byte) int {
+	if i := n.index(key, bytes.Equal); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(t, func(f []byte) bool { return bytes.EqualFold(f, name) })
+	if _, _, ok := cutPlain(key); ok {
+		return n.index(key, isOtherCase)
+	}
+	var s string
+	_ = json.Unmarshal(key, &s) // it is a string
+	key = []byte(`"` + s + `"`)
+	if i := n.index(key, bytes.Equal); i >= 0 {
+		return i
+	}
+	return n.index(key, bytes.EqualFold)
+}
+
+// isOtherCase is [bytes.EqualFold] for ASCII, in which no case is longer than the other.
+func isOtherCase(a, b []byte) bool { return len(a) == len(b) && bytes.EqualFold(a, b) }
+
+func (n names) index(key []byte, same func(a, b []byte) bool) int {
+	for i, name := range n {
+		if same(name, key) {
+			return i
+		}
+	}
+	return -1
 }
