@@ -3,8 +3,6 @@
 package httpkit
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"strconv"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 )
 
 // Answer is what a handler gives back. Its body is built before anything is written, so that an answer is never cut by
@@ -112,7 +111,7 @@ func WriteError(w http.ResponseWriter, err error, spelling Spelling) int {
 	return s.http
 }
 
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // bufferBytesMax is the largest buffer that is kept for the next answer.
 const bufferBytesMax = 64 << 10
@@ -123,20 +122,20 @@ func Write(w http.ResponseWriter, a Answer) error {
 		send(w, a, a.Raw)
 		return nil
 	}
-	b, _ := buffers.Get().(*bytes.Buffer)
-	defer func() {
-		if b.Cap() <= bufferBytesMax {
-			b.Reset()
-			buffers.Put(b)
-		}
-	}()
-	encoder := json.NewEncoder(b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(a.Body); err != nil {
+	room, _ := buffers.Get().(*[]byte)
+	body, err := plainjson.Append((*room)[:0], a.Body)
+	if err != nil {
 		return err
 	}
+	body = append(body, '\n')
+	defer func() {
+		if cap(body) <= bufferBytesMax {
+			*room = body
+			buffers.Put(room)
+		}
+	}()
 	w.Header()["Content-Type"] = contentTypeJSON
-	send(w, a, b.Bytes())
+	send(w, a, body)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 )
 
 // chargeStatus is what an acquirer says about a charge. There is none for expired: who asks has to reckon.
@@ -83,30 +84,30 @@ type chargeRecord struct {
 	Before   *extentJSON  `json:"before,omitempty"` // the record that this one replaces
 }
 
-// appendJSON writes the record as encoding/json would.
-func (r *chargeRecord) appendJSON(to []byte) []byte {
-	to = appendNumber(to, `{"acquirer":`, r.Acquirer)
-	to = appendMember(to, `,"txid":`, r.TxID)
+// AppendJSON writes the record as encoding/json would.
+func (r *chargeRecord) AppendJSON(to []byte) []byte {
+	to = plainjson.AppendNumber(to, `{"acquirer":`, r.Acquirer)
+	to = plainjson.AppendMember(to, `,"txid":`, r.TxID)
 	if r.Revision != 0 {
-		to = appendNumber(to, `,"revision":`, r.Revision)
+		to = plainjson.AppendNumber(to, `,"revision":`, r.Revision)
 	}
 	if r.Status != 0 {
-		to = appendNumber(to, `,"status":`, int(r.Status))
+		to = plainjson.AppendNumber(to, `,"status":`, int(r.Status))
 	}
-	to = appendNumber(to, `,"centavos":`, r.Centavos)
+	to = plainjson.AppendNumber(to, `,"centavos":`, r.Centavos)
 	if r.Flexible {
 		to = append(to, `,"flexible":true`...)
 	}
-	to = appendNumber(to, `,"created":`, r.Created)
-	to = appendNumber(to, `,"expires":`, r.Expires)
+	to = plainjson.AppendNumber(to, `,"created":`, r.Created)
+	to = plainjson.AppendNumber(to, `,"expires":`, r.Expires)
 	if r.Debtor != nil {
-		to = r.Debtor.appendJSON(append(to, `,"debtor":`...))
+		to = r.Debtor.AppendJSON(append(to, `,"debtor":`...))
 	}
-	to = appendOptional(to, `,"request":`, r.Request)
-	to = appendList(to, `,"info":`, r.Info, (*infoItem).appendJSON)
+	to = plainjson.AppendOptional(to, `,"request":`, r.Request)
+	to = plainjson.AppendList(to, `,"info":`, r.Info, (*infoItem).AppendJSON)
 	if r.Before != nil {
-		to = appendNumber(to, `,"before":{"at":`, r.Before.At)
-		to = append(appendNumber(to, `,"size":`, r.Before.Size), '}')
+		to = plainjson.AppendNumber(to, `,"before":{"at":`, r.Before.At)
+		to = append(plainjson.AppendNumber(to, `,"size":`, r.Before.Size), '}')
 	}
 	return append(to, '}')
 }
@@ -126,15 +127,15 @@ type debtor struct {
 	Name string `json:"nome"`
 }
 
-func (d *debtor) appendJSON(to []byte) []byte {
+func (d *debtor) AppendJSON(to []byte) []byte {
 	to = append(to, '{')
 	if d.CPF != "" {
-		to = append(appendMember(to, `"cpf":`, d.CPF), ',')
+		to = append(plainjson.AppendMember(to, `"cpf":`, d.CPF), ',')
 	}
 	if d.CNPJ != "" {
-		to = append(appendMember(to, `"cnpj":`, d.CNPJ), ',')
+		to = append(plainjson.AppendMember(to, `"cnpj":`, d.CNPJ), ',')
 	}
-	return append(appendMember(to, `"nome":`, d.Name), '}')
+	return append(plainjson.AppendMember(to, `"nome":`, d.Name), '}')
 }
 
 // infoItem is one of a charge's further facts for the payer.
@@ -143,9 +144,9 @@ type infoItem struct {
 	Value string `json:"valor"`
 }
 
-func (i *infoItem) appendJSON(to []byte) []byte {
-	to = appendMember(to, `{"nome":`, i.Name)
-	return append(appendMember(to, `,"valor":`, i.Value), '}')
+func (i *infoItem) AppendJSON(to []byte) []byte {
+	to = plainjson.AppendMember(to, `{"nome":`, i.Name)
+	return append(plainjson.AppendMember(to, `,"valor":`, i.Value), '}')
 }
 
 // setCharge creates a charge or takes over its change.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/pix"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 )
 
 // putCharge creates a charge under the client's txid.
@@ -164,7 +165,7 @@ func (a *acquirer) answerCharge(status int, v chargeView, r *chargeRecord) (http
 	if err != nil {
 		return httpkit.Answer{}, err
 	}
-	text := c.appendJSON(make([]byte, 0, chargeBytesUsual))
+	text := c.AppendJSON(make([]byte, 0, chargeBytesUsual))
 	return httpkit.Answer{Status: status, Raw: append(text, '\n'), Header: jsonHeader}, nil
 }
 
@@ -173,34 +174,34 @@ const chargeBytesUsual = 1024
 
 var jsonHeader = http.Header{"Content-Type": {"application/json; charset=utf-8"}}
 
-// appendJSON writes the charge as encoding/json would.
-func (c *chargeJSON) appendJSON(to []byte) []byte {
-	to = appendMember(to, `{"calendario":{"criacao":`, c.Calendar.Created)
-	to = appendOptional(to, `,"apresentacao":`, c.Calendar.Presented)
-	to = appendNumber(to, `,"expiracao":`, c.Calendar.Expires)
-	to = appendMember(to, `},"txid":`, c.TxID)
-	to = appendNumber(to, `,"revisao":`, c.Revision)
+// AppendJSON writes the charge as encoding/json would.
+func (c *chargeJSON) AppendJSON(to []byte) []byte {
+	to = plainjson.AppendMember(to, `{"calendario":{"criacao":`, c.Calendar.Created)
+	to = plainjson.AppendOptional(to, `,"apresentacao":`, c.Calendar.Presented)
+	to = plainjson.AppendNumber(to, `,"expiracao":`, c.Calendar.Expires)
+	to = plainjson.AppendMember(to, `},"txid":`, c.TxID)
+	to = plainjson.AppendNumber(to, `,"revisao":`, c.Revision)
 	if c.Loc != nil {
-		to = appendNumber(to, `,"loc":{"id":`, c.Loc.ID)
-		to = appendMember(to, `,"location":`, c.Loc.Location)
-		to = appendMember(to, `,"tipoCob":`, c.Loc.Kind)
-		to = appendMember(to, `,"criacao":`, c.Loc.Created)
+		to = plainjson.AppendNumber(to, `,"loc":{"id":`, c.Loc.ID)
+		to = plainjson.AppendMember(to, `,"location":`, c.Loc.Location)
+		to = plainjson.AppendMember(to, `,"tipoCob":`, c.Loc.Kind)
+		to = plainjson.AppendMember(to, `,"criacao":`, c.Loc.Created)
 		to = append(to, '}')
 	}
-	to = appendOptional(to, `,"location":`, c.Location)
-	to = appendMember(to, `,"status":`, c.Status)
+	to = plainjson.AppendOptional(to, `,"location":`, c.Location)
+	to = plainjson.AppendMember(to, `,"status":`, c.Status)
 	if c.Debtor != nil {
-		to = c.Debtor.appendJSON(append(to, `,"devedor":`...))
+		to = c.Debtor.AppendJSON(append(to, `,"devedor":`...))
 	}
-	to = appendMember(to, `,"valor":{"original":`, c.Value.Original)
+	to = plainjson.AppendMember(to, `,"valor":{"original":`, c.Value.Original)
 	if c.Value.Flexible != 0 {
-		to = appendNumber(to, `,"modalidadeAlteracao":`, c.Value.Flexible)
+		to = plainjson.AppendNumber(to, `,"modalidadeAlteracao":`, c.Value.Flexible)
 	}
-	to = appendMember(to, `},"chave":`, c.Key)
-	to = appendOptional(to, `,"solicitacaoPagador":`, c.Request)
-	to = appendList(to, `,"infoAdicionais":`, c.Info, (*infoItem).appendJSON)
-	to = appendOptional(to, `,"pixCopiaECola":`, c.CopyPaste)
-	to = appendList(to, `,"pix":`, c.Payments, (*paymentJSON).appendJSON)
+	to = plainjson.AppendMember(to, `},"chave":`, c.Key)
+	to = plainjson.AppendOptional(to, `,"solicitacaoPagador":`, c.Request)
+	to = plainjson.AppendList(to, `,"infoAdicionais":`, c.Info, (*infoItem).AppendJSON)
+	to = plainjson.AppendOptional(to, `,"pixCopiaECola":`, c.CopyPaste)
+	to = plainjson.AppendList(to, `,"pix":`, c.Payments, (*paymentJSON).AppendJSON)
 	return append(to, '}')
 }
 

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"syscall"
+
+	"github.com/ponte-pay/ponte/internal/plainjson"
 )
 
 // record is one line of the journal: exactly one of its fields is set. A new concern of the simulated world adds a field
@@ -38,11 +40,11 @@ type record struct {
 func (r *record) appendJSON(to []byte) ([]byte, error) {
 	switch {
 	case r.Charge != nil:
-		return append(r.Charge.appendJSON(append(to, `{"charge":`...)), '}'), nil
+		return append(r.Charge.AppendJSON(append(to, `{"charge":`...)), '}'), nil
 	case r.Payment != nil:
-		return append(r.Payment.appendJSON(append(to, `{"payment":`...)), '}'), nil
+		return append(r.Payment.AppendJSON(append(to, `{"payment":`...)), '}'), nil
 	}
-	return appendJSON(to, *r) // a copy, so that the others take no memory of their own
+	return plainjson.Append(to, *r) // a copy, so that the others take no memory of their own
 }
 
 // extent is where a record stands in the journal. What stands there never changes.

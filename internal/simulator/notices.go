@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 	"github.com/ponte-pay/ponte/internal/wire"
 )
 
@@ -263,7 +264,7 @@ func (n *notices) try(ctx context.Context, some []*notice) error {
 			return err
 		}
 	}
-	body, err := appendItems([]byte(`{"pix":`), told)
+	body, err := plainjson.AppendItems([]byte(`{"pix":`), told)
 	if err != nil {
 		return fmt.Errorf("simulator: encode notification: %w", err)
 	}

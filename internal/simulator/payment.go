@@ -7,6 +7,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/pix"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 )
 
 // The banks of this world, by numbers that no bank has.
@@ -48,15 +49,15 @@ type paymentRecord struct {
 	Document   string `json:"document"`
 }
 
-// appendJSON writes the record as encoding/json would.
-func (r *paymentRecord) appendJSON(to []byte) []byte {
-	to = appendNumber(to, `{"acquirer":`, r.Acquirer)
-	to = appendMember(to, `,"end_to_end_id":`, r.EndToEndID)
-	to = appendOptional(to, `,"txid":`, r.TxID)
-	to = appendNumber(to, `,"centavos":`, r.Centavos)
-	to = appendNumber(to, `,"at":`, r.At)
-	to = appendMember(to, `,"name":`, r.Name)
-	to = appendMember(to, `,"document":`, r.Document)
+// AppendJSON writes the record as encoding/json would.
+func (r *paymentRecord) AppendJSON(to []byte) []byte {
+	to = plainjson.AppendNumber(to, `{"acquirer":`, r.Acquirer)
+	to = plainjson.AppendMember(to, `,"end_to_end_id":`, r.EndToEndID)
+	to = plainjson.AppendOptional(to, `,"txid":`, r.TxID)
+	to = plainjson.AppendNumber(to, `,"centavos":`, r.Centavos)
+	to = plainjson.AppendNumber(to, `,"at":`, r.At)
+	to = plainjson.AppendMember(to, `,"name":`, r.Name)
+	to = plainjson.AppendMember(to, `,"document":`, r.Document)
 	return append(to, '}')
 }
 

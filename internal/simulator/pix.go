@@ -8,6 +8,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/pix"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 )
 
 // The shapes in which the API tells a Pix and its returns.
@@ -87,31 +88,31 @@ func (a *acquirer) paymentJSON(v paymentView) (*paymentJSON, error) {
 	return p, nil
 }
 
-// appendJSON writes the Pix as encoding/json would.
-func (p *paymentJSON) appendJSON(to []byte) []byte {
-	to = appendMember(to, `{"endToEndId":`, p.EndToEndID)
-	to = appendOptional(to, `,"txid":`, p.TxID)
-	to = appendMember(to, `,"valor":`, p.Value)
-	to = appendMember(to, `,"componentesValor":{"original":{"valor":`, p.Components.Original.Value)
-	to = appendMember(to, `}},"chave":`, p.Key)
-	to = appendMember(to, `,"horario":`, p.At)
-	to = appendMember(to, `,"gnExtras":{"pagador":{"nome":`, p.Extras.Payer.Name)
-	to = appendOptional(to, `,"cpf":`, p.Extras.Payer.CPF)
-	to = appendOptional(to, `,"cnpj":`, p.Extras.Payer.CNPJ)
-	to = appendMember(to, `,"codigoBanco":`, p.Extras.Payer.Bank)
-	to = appendList(append(to, `}}`...), `,"devolucoes":`, p.Refunds, (*refundJSON).appendJSON)
+// AppendJSON writes the Pix as encoding/json would.
+func (p *paymentJSON) AppendJSON(to []byte) []byte {
+	to = plainjson.AppendMember(to, `{"endToEndId":`, p.EndToEndID)
+	to = plainjson.AppendOptional(to, `,"txid":`, p.TxID)
+	to = plainjson.AppendMember(to, `,"valor":`, p.Value)
+	to = plainjson.AppendMember(to, `,"componentesValor":{"original":{"valor":`, p.Components.Original.Value)
+	to = plainjson.AppendMember(to, `}},"chave":`, p.Key)
+	to = plainjson.AppendMember(to, `,"horario":`, p.At)
+	to = plainjson.AppendMember(to, `,"gnExtras":{"pagador":{"nome":`, p.Extras.Payer.Name)
+	to = plainjson.AppendOptional(to, `,"cpf":`, p.Extras.Payer.CPF)
+	to = plainjson.AppendOptional(to, `,"cnpj":`, p.Extras.Payer.CNPJ)
+	to = plainjson.AppendMember(to, `,"codigoBanco":`, p.Extras.Payer.Bank)
+	to = plainjson.AppendList(append(to, `}}`...), `,"devolucoes":`, p.Refunds, (*refundJSON).AppendJSON)
 	return append(to, '}')
 }
 
-func (r *refundJSON) appendJSON(to []byte) []byte {
-	to = appendMember(to, `{"id":`, r.ID)
-	to = appendMember(to, `,"rtrId":`, r.ReturnID)
-	to = appendMember(to, `,"valor":`, r.Value)
-	to = appendMember(to, `,"natureza":`, r.Nature)
-	to = appendOptional(to, `,"descricao":`, r.Description)
-	to = appendMember(to, `,"horario":{"solicitacao":`, r.Times.Requested)
-	to = appendMember(to, `,"liquidacao":`, r.Times.Settled)
-	to = appendMember(to, `},"status":`, r.Status)
+func (r *refundJSON) AppendJSON(to []byte) []byte {
+	to = plainjson.AppendMember(to, `{"id":`, r.ID)
+	to = plainjson.AppendMember(to, `,"rtrId":`, r.ReturnID)
+	to = plainjson.AppendMember(to, `,"valor":`, r.Value)
+	to = plainjson.AppendMember(to, `,"natureza":`, r.Nature)
+	to = plainjson.AppendOptional(to, `,"descricao":`, r.Description)
+	to = plainjson.AppendMember(to, `,"horario":{"solicitacao":`, r.Times.Requested)
+	to = plainjson.AppendMember(to, `,"liquidacao":`, r.Times.Settled)
+	to = plainjson.AppendMember(to, `},"status":`, r.Status)
 	return append(to, '}')
 }
 

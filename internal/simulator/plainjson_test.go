@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ponte-pay/ponte/internal/plainjson/plainjsontest"
 )
 
 // requests are bodies that create charges, and whether they are plain.
@@ -99,57 +101,17 @@ func TestByHand(t *testing.T) {
 		{Debtor: &debtor{CNPJ: "1"}},
 	} {
 		got, err := (&record{Charge: r}).appendJSON(nil)
-		wantJSON(t, got, err, &record{Charge: r})
+		plainjsontest.Check(t, got, err, &record{Charge: r})
 	}
 	for _, r := range []*paymentRecord{{}, {1, odd, odd, 2, 3, odd, odd}} {
 		got, err := (&record{Payment: r}).appendJSON(nil)
-		wantJSON(t, got, err, &record{Payment: r})
+		plainjsontest.Check(t, got, err, &record{Payment: r})
 	}
 	for _, c := range []*chargeJSON{
 		{},
 		{calendarJSON{odd, odd, 1}, odd, 2, &locJSON{3, odd, odd, odd}, odd, odd, both, valueJSON{odd, 1}, odd, odd, info, odd, payments},
 		{Loc: &locJSON{}, Debtor: byCPF, Info: []infoItem{}, Payments: []paymentJSON{}},
 	} {
-		wantJSON(t, c.appendJSON(nil), nil, c)
+		plainjsontest.Check(t, c.AppendJSON(nil), nil, c)
 	}
-}
-
-// TestItems wants that a list is written as encoding/json writes it, whoever writes its items.
-func TestItems(t *testing.T) {
-	t.Parallel()
-	for _, list := range [][]any{{}, {1}, {&paymentJSON{}, &chargeJSON{}, map[string]int{"a": 1}}} {
-		got, err := appendItems(nil, list)
-		wantJSON(t, got, err, list)
-	}
-	if _, err := appendItems(nil, []any{func() {}}); err == nil {
-		t.Error("a function was written")
-	}
-}
-
-// wantJSON fails unless the text is that of v.
-func wantJSON(t *testing.T, got []byte, err error, v any) {
-	t.Helper()
-	want, wrong := appendJSON(nil, v)
-	if err != nil || wrong != nil {
-		t.Fatal(err, wrong)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-}
-
-// FuzzText wants that a string is written as encoding/json writes it.
-func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "Pedido 42", "ação", "<&>", `"\`, "\n\x00\x7f", "\xff", "\u2028", "€", "😀"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		want, err := appendJSON(nil, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := appendText(nil, s); string(got) != string(want) {
-			t.Errorf("%q: got %s, want %s", s, got, want)
-		}
-	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 )
 
 // Limits of a page.
@@ -141,9 +142,9 @@ func answerList(asked map[string]any, key string, list []any) (httpkit.Answer, e
 		text = append(text, `"`+k+`":`...)
 		var err error
 		if k == askedKey {
-			text, err = appendJSON(text, asked)
+			text, err = plainjson.Append(text, asked)
 		} else {
-			text, err = appendItems(text, list)
+			text, err = plainjson.AppendItems(text, list)
 		}
 		if err != nil {
 			return httpkit.Answer{}, err
