@@ -5,9 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -23,13 +20,12 @@ const (
 	oneInsert    = "pgbench one-row insert" // into a table with a key
 	hotRow       = "pgbench hot row"        // updates of one row
 	liteCommits  = "raw SQLite commits"     // one row each, one after the other
-	emptyHandler = "an empty handler"       // Go's HTTP server, answering {}
+	emptyHandler = "an empty handler"       // see empty.go
 )
 
 const (
 	creditors    = 32 // pgbench's clients, and as many writers of ours where they are compared with it
 	tpcbScale    = 10
-	emptyReadMax = time.Second
 	leaveTime    = 300 * time.Millisecond
 	freshLengths = 6 // measurements after which a sample is too old to stand before another comparison
 )
@@ -217,24 +213,4 @@ func (r *run) liteCommits(ctx context.Context) (float64, error) {
 		commits++
 	}
 	return float64(commits) / r.clock.RealSince(started).Seconds(), nil
-}
-
-func (r *run) emptyHandler(ctx context.Context) (float64, error) {
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	server := &http.Server{
-		ReadHeaderTimeout: emptyReadMax,
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }),
-	}
-	go server.Serve(l) //nolint:errcheck // it ends when it is closed
-	defer server.Close()
-	request := []byte("GET / HTTP/1.1\r\nHost: bench\r\n\r\n")
-	result, err := r.hammer(ctx, r.Length, &traffic{
-		address: l.Addr().String(), connections: readConnections, want: "HTTP/1.1 200",
-		next: func([]byte) []byte { return request },
-	})
-	return result.rate, err
 }

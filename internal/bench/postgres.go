@@ -257,6 +257,12 @@ func attributes(owner *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: owner}
 }
 
+// freeAddress returns one on which a process of this machine can listen.
+func freeAddress(ctx context.Context) (string, error) {
+	port, err := freePort(ctx)
+	return "127.0.0.1:" + strconv.Itoa(port), err
+}
+
 func freePort(ctx context.Context) (int, error) {
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -24,30 +24,34 @@ const (
 	pollEvery     = 20 * time.Millisecond // what is asked while something is measured takes from it
 )
 
-// start starts a ponte process on a free port and waits until it answers. What it says is told when it fails.
+// start starts a ponte process on a free port and waits until it answers.
 func (r *run) start(ctx context.Context, name, folder string, args ...string) (*exec.Cmd, string, error) {
-	port, err := freePort(ctx)
+	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	address := "127.0.0.1:" + strconv.Itoa(port)
 	line := append([]string{name, "--data=" + filepath.Join(folder, name), "--listen=" + address, "--log-level=warn"}, args...)
 	ready := "/sim/clock"
 	if name == "serve" {
 		ready = "/readyz"
 	}
 	process := r.ponte(ctx, line...)
+	return process, "http://" + address, await(ctx, process, address, ready)
+}
+
+// await starts a process that ends with ctx and waits until it answers. What it says is told when it fails.
+func await(ctx context.Context, process *exec.Cmd, address, ready string) error {
 	process.Cancel = func() error { return process.Process.Signal(syscall.SIGTERM) }
 	var said bytes.Buffer
 	process.Stderr = &said
 	if err := process.Start(); err != nil {
-		return nil, "", err
+		return err
 	}
 	if err := waitReady(ctx, address, ready); err != nil {
 		stop(process)
-		return nil, "", fmt.Errorf("%w: %.500s", err, said.Bytes())
+		return fmt.Errorf("%w: %.500s", err, said.Bytes())
 	}
-	return process, "http://" + address, nil
+	return nil
 }
 
 // ponte is one of ponte's commands, with nothing of the settings that the caller may have for another installation.

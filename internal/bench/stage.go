@@ -110,11 +110,9 @@ func (r *run) raise(ctx context.Context, e engine, p plan) (s *stage, err error)
 		return s, err
 	}
 	s.bank, s.bankAt = bank, bankURL[len("http://"):]
-	port, err := freePort(ctx)
-	if err != nil {
+	if s.admin, err = freeAddress(ctx); err != nil {
 		return s, err
 	}
-	s.admin = "127.0.0.1:" + strconv.Itoa(port)
 	server, base, err := r.start(ctx, "serve", folder, "--database="+s.url, "--simulator="+bankURL, "--admin-listen="+s.admin)
 	if err != nil {
 		return s, err

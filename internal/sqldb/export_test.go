@@ -78,3 +78,17 @@ func (db *DB) ConvoyInLine() int {
 	defer r.mu.Unlock()
 	return len(r.waiting)
 }
+
+// LookupLeadsMax is how many trips of reads can be under way.
+const LookupLeadsMax = lookupLeadsMax
+
+// LookupsInLine returns how many reads wait to travel.
+func (db *DB) LookupsInLine() int {
+	r := &db.d.(*pgDriver).reads.rides
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting)
+}
+
+// SetLookupTimeMax bounds the trips of reads.
+func (db *DB) SetLookupTimeMax(d time.Duration) { db.d.(*pgDriver).reads.timeMax = d }

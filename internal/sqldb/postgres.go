@@ -32,6 +32,7 @@ type pgDriver struct {
 	pool   *pgxpool.Pool
 	locks  *lockSession
 	convoy *convoy
+	reads  *lookups // nil where each goes alone
 	tended sync.Map // names of tables that were new; true
 }
 
@@ -70,7 +71,7 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 		return nil, fmt.Errorf("sqldb: PostgreSQL does not answer: %w", pgError(err))
 	}
 	leaders := config.Copy()
-	leaders.MaxConns, leaders.MinConns = convoyLeadsMax+apartMax, 0
+	leaders.MaxConns, leaders.MinConns = convoyLeadsMax+lookupLeadsMax+apartMax, 0
 	// Rows that one statement changes or finds are found by their keys, in the order of its list, also while a table is new
 	// and PostgreSQL thinks that to read it as a whole is cheaper.
 	for _, way := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_memoize", "enable_material"} {
@@ -89,8 +90,9 @@ func openPostgres(ctx context.Context, url string) (*pgDriver, error) {
 	}
 	return &pgDriver{
 		pool:   pool,
-		locks:  &lockSession{config: locking, timeMax: connectTimeMax},
+		locks:  &lockSession{config: locking, timeMax: connectTimeMax, texts: questionTexts{form: whoFound}},
 		convoy: newConvoy(leading),
+		reads:  newLookups(leading),
 	}, nil
 }
 
@@ -132,9 +134,22 @@ func (d *pgDriver) unlock(ctx context.Context, keys []int64) error { return d.lo
 // readAttempts is how often a query outside a transaction is asked.
 const readAttempts = 3
 
-// query asks again when a connection of the pool turns out to be dead: all of them are after a restart of the server. A
-// read has no effects, so that nothing can happen twice unless a row was handed out.
 func (d *pgDriver) query(ctx context.Context, sql string, args []any, each func(Row) error) error {
+	if d.reads != nil && d.reads.takes(sql) {
+		q := &question{sql: sql, args: args}
+		if err := d.reads.ask(ctx, q); err != nil {
+			return err
+		}
+		if q.answered {
+			return q.hand(each)
+		}
+	}
+	return d.queryAlone(ctx, sql, args, each)
+}
+
+// queryAlone asks again when a connection of the pool turns out to be dead: all of them are after a restart of the server. A
+// read has no effects, so that nothing can happen twice unless a row was handed out.
+func (d *pgDriver) queryAlone(ctx context.Context, sql string, args []any, each func(Row) error) error {
 	for attempt := 1; ; attempt++ {
 		handed := false
 		rows, err := d.pool.Query(ctx, sql, args...)

@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -11,16 +12,27 @@ import (
 // locks, and those of one text that travel together are one statement: a question of its own costs PostgreSQL several times
 // what it takes to answer it.
 
-// question is whether there is a row.
+// question is a query that travels with others: whether there is a row, or which.
 type question struct {
 	sql      string
 	args     []any
-	answered bool // found is the answer; otherwise it has to be asked by itself
+	answered bool // found or rows is the answer; otherwise it has to be asked by itself
 	found    bool
+	rows     []rawRow
 }
 
+// What asks any number of questions is made of the list of what they are about, in which each has a number from 1, and of the
+// text of one.
+const (
+	whoFound  = "SELECT v.n FROM %s WHERE EXISTS (%s)"              // returns the numbers of those that find a row
+	whatFound = "SELECT v.n, q.* FROM %s CROSS JOIN LATERAL (%s) q" // returns what they find, behind their numbers
+)
+
 // questionTexts knows, by the text of one question, that which asks any number of them.
-type questionTexts struct{ known map[string]questionText }
+type questionTexts struct {
+	form  string // whoFound or whatFound
+	known map[string]questionText
+}
 
 // questionText asks any number of questions.
 type questionText struct {
@@ -53,7 +65,7 @@ func (t *questionTexts) of(ctx context.Context, conn *pgx.Conn, sql string) ques
 	}
 	text.args = len(types)
 	if lists, columns := listsOf(types); lists != "" {
-		text.sql = "SELECT v.n FROM " + lists + " WITH ORDINALITY v (" + columns + ", n) WHERE EXISTS (" + placeholder.ReplaceAllStringFunc(sql, listed) + ")"
+		text.sql = fmt.Sprintf(t.form, lists+" WITH ORDINALITY v ("+columns+", n)", placeholder.ReplaceAllStringFunc(sql, listed))
 	}
 	if t.known == nil {
 		t.known = map[string]questionText{}

@@ -11,8 +11,9 @@ import (
 // rides lets callers share round trips. Whoever finds a lead free drives, with all who wait; whoever finds none waits until
 // a driver is back.
 type rides[T any] struct {
-	leadsMax int // trips under way
-	seats    int // callers that share a trip
+	leadsMax int  // trips under way
+	seats    int  // callers that share a trip
+	mayLeave bool // whoever stops waiting does so on the way too; what it has brought stays there
 
 	mu      sync.Mutex
 	leads   int         // under way
@@ -49,7 +50,14 @@ func (r *rides[T]) ride(ctx context.Context, one T, drive func(ctx context.Conte
 		if r.leave(me) {
 			return errNoTurn
 		}
-		lead = <-me.told // its driver has a deadline too
+		select {
+		case lead = <-me.told:
+		default: // it is on its way
+			if r.mayLeave {
+				return errNoTurn
+			}
+			lead = <-me.told // its driver has a deadline too
+		}
 	}
 	if lead {
 		r.lead(ctx, one, drive)
