@@ -35,7 +35,8 @@ import (
 const (
 	groupMax    = 64
 	groupAgeMax = 2 * time.Millisecond
-	waitingMax  = 10_000 // writers in line; more are refused
+	waitingMax  = 10_000                // writers in line; more are refused
+	lineEvery   = 50 * time.Millisecond // who has waited for too long is told so
 
 	begin = `BEGIN IMMEDIATE` // now, so that nothing in it waits for another process
 )
@@ -48,6 +49,7 @@ type writer struct {
 	mu      sync.Mutex
 	busy    bool    // there is a leader
 	waiting []*turn // in order of arrival
+	watched bool    // somebody looks at the line, see watch
 	failed  error   // set once, by a COMMIT that failed
 
 	broken chan struct{} // closed when failed is set
@@ -79,8 +81,9 @@ const (
 
 // order is what a leader tells a waiting writer.
 type order struct {
-	do  task
-	err error // of settle; nil means that it is durable
+	do   task
+	err  error // of settle; nil means that it is durable
+	late error // it has waited for too long, and there is nothing to do
 }
 
 type task int
@@ -233,15 +236,31 @@ func (t *turn) wait() (order, error) {
 		t.reports = make(chan report, 1)
 	}
 	w.waiting = append(w.waiting, t)
+	if !w.watched {
+		w.watched = true
+		time.AfterFunc(lineEvery, w.watch)
+	}
 	w.mu.Unlock()
-	select {
-	case o := <-t.orders:
-		return o, nil
-	case <-t.start.Done():
-		if w.leave(t) {
-			return order{}, context.Cause(t.start)
+	o := <-t.orders
+	return o, o.late
+}
+
+// watch tells those in line whose time is over, and looks again for as long as there is a line. So nobody needs a timer of
+// its own, which would cost as much as a row. One that had its turn in a group that was dissolved gets another one, however
+// late.
+func (w *writer) watch() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = slices.DeleteFunc(w.waiting, func(t *turn) bool {
+		late := t.start.Err() != nil && !(t.asks && t.alone)
+		if late {
+			t.orders <- order{late: context.Cause(t.start)}
 		}
-		return <-t.orders, nil
+		return late
+	})
+	w.watched = len(w.waiting) > 0
+	if w.watched {
+		time.AfterFunc(lineEvery, w.watch)
 	}
 }
 
@@ -454,18 +473,6 @@ func (w *writer) takeLocked(n int) []*turn {
 	first := slices.Clone(w.waiting[:n])
 	w.waiting = slices.Delete(w.waiting, 0, n)
 	return first
-}
-
-// leave takes t out of the line and reports whether it was still there.
-func (w *writer) leave(t *turn) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	i := slices.Index(w.waiting, t)
-	if i < 0 {
-		return false
-	}
-	w.waiting = slices.Delete(w.waiting, i, i+1)
-	return true
 }
 
 // putBack puts the members of a dissolved group before all who wait. How they fared in it says nothing any more: what one

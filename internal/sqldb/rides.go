@@ -14,6 +14,7 @@ type rides[T any] struct {
 	leadsMax int  // trips under way
 	seats    int  // callers that share a trip
 	mayLeave bool // whoever stops waiting does so on the way too; what it has brought stays there
+	isShort  bool // trips take no time worth mentioning: nobody stops waiting
 
 	mu      sync.Mutex
 	leads   int         // under way
@@ -29,40 +30,53 @@ type rider[T any] struct {
 // returns its own one with all who wait by then. What becomes of each is written into it; one that finds nothing written
 // was on a trip that came to nothing.
 func (r *rides[T]) ride(ctx context.Context, one T, drive func(ctx context.Context, own T, board func() []T)) error {
-	me := &rider[T]{one, make(chan bool, 1)}
 	r.mu.Lock()
-	switch {
-	case r.leads < r.leadsMax:
+	if r.leads < r.leadsMax {
 		r.leads++
-		me.told <- true
-	case len(r.waiting) >= waitingMax:
+		r.mu.Unlock()
+		r.lead(ctx, one, drive)
+		return nil
+	}
+	if len(r.waiting) >= waitingMax {
 		r.mu.Unlock()
 		return fmt.Errorf("%w: %d callers are waiting", ErrUnavailable, waitingMax)
-	default:
-		r.waiting = append(r.waiting, me)
 	}
+	me := &rider[T]{one, make(chan bool, 1)}
+	r.waiting = append(r.waiting, me)
 	r.mu.Unlock()
 
-	var lead bool
-	select {
-	case lead = <-me.told:
-	case <-ctx.Done():
-		if r.leave(me) {
-			return errNoTurn
-		}
-		select {
-		case lead = <-me.told:
-		default: // it is on its way
-			if r.mayLeave {
-				return errNoTurn
-			}
-			lead = <-me.told // its driver has a deadline too
-		}
+	lead, err := r.wait(ctx, me)
+	if err != nil {
+		return err
 	}
 	if lead {
 		r.lead(ctx, one, drive)
 	}
 	return nil
+}
+
+// wait returns whether to drive the next trip, or fails when me has stopped waiting.
+func (r *rides[T]) wait(ctx context.Context, me *rider[T]) (lead bool, err error) {
+	if r.isShort {
+		return <-me.told, nil
+	}
+	select {
+	case lead = <-me.told:
+		return lead, nil
+	case <-ctx.Done():
+	}
+	if r.leave(me) {
+		return false, errNoTurn
+	}
+	select {
+	case lead = <-me.told:
+		return lead, nil
+	default: // it is on its way
+	}
+	if r.mayLeave {
+		return false, errNoTurn
+	}
+	return <-me.told, nil // its driver has a deadline too
 }
 
 // lead drives, and then makes the one who has waited longest a driver.

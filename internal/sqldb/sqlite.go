@@ -10,8 +10,9 @@ import (
 
 // liteDriver has one writer, because SQLite has, and readers that never wait for it.
 type liteDriver struct {
-	writer  *writer
-	readers *readers
+	writer    *writer
+	readers   *readers
+	questions *liteQuestions
 }
 
 func openLite(ctx context.Context, path string) (*liteDriver, error) {
@@ -28,7 +29,8 @@ func openLite(ctx context.Context, path string) (*liteDriver, error) {
 		}
 		return nil, fmt.Errorf("sqldb: cannot open %s: %w", path, err)
 	}
-	return &liteDriver{newWriter(conn), newReaders(path)}, nil
+	readers := newReaders(path)
+	return &liteDriver{newWriter(conn), readers, newLiteQuestions(readers)}, nil
 }
 
 // Pragmas are for each connection. Without an explicit busy_timeout first, switching to WAL could itself fail while another
@@ -67,9 +69,15 @@ func (d *liteDriver) detach(ctx context.Context, _ time.Time) (context.Context, 
 	return context.WithoutCancel(ctx), func() {}
 }
 
-// One process serves the file.
-func (d *liteDriver) lock(context.Context, []int64, *question) error { return nil }
-func (d *liteDriver) unlock(context.Context, []int64) error          { return nil }
+// lock only answers the question: one process serves the file.
+func (d *liteDriver) lock(ctx context.Context, _ []int64, q *question) error {
+	if q == nil {
+		return nil
+	}
+	return d.questions.ask(ctx, q)
+}
+
+func (d *liteDriver) unlock(context.Context, []int64) error { return nil }
 
 func (d *liteDriver) tend(context.Context) error { return nil }
 
