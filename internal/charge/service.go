@@ -127,6 +127,8 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	if err := s.Postback(ctx, r.Account.ID, r.PostbackURL); err != nil {
 		return Charge{}, err
 	}
+	// What is made at an acquirer is stored, also when the caller has gone: its repetition then finds the charge.
+	ctx = context.WithoutCancel(ctx)
 	// The acquirer's name for it is made before the call, its own identifier inside the transaction: identifiers order
 	// lists, and one that waited for an acquirer would appear behind what a reader has already passed.
 	txid := id.Token(s.IDs.New(), r.Account.ID)

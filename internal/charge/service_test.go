@@ -85,6 +85,35 @@ func TestCreateOnce(t *testing.T) {
 	})
 }
 
+// leaving is an acquirer whose callers go away while they wait for a charge.
+type leaving struct {
+	acquirer.Acquirer
+	leave context.CancelFunc
+}
+
+func (l leaving) CreateCharge(ctx context.Context, n acquirer.NewCharge) (acquirer.Charge, error) {
+	l.leave()
+	return l.Acquirer.CreateCharge(ctx, n)
+}
+
+// TestCallerLeaves while the acquirer is asked: what was made is kept, and its repetition finds it.
+func TestCallerLeaves(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		patience, leave := context.WithCancel(t.Context())
+		n := newWorld(t).node(db, func(at acquirer.Acquirer) acquirer.Acquirer { return leaving{at, leave} })
+		r := n.request(n.account(), 1000)
+		made, outcome, err := n.Create(patience, r)
+		if err != nil || outcome != idempotency.Created || patience.Err() == nil {
+			t.Fatalf("%v %v", outcome, err)
+		}
+		if again, outcome, err := n.Create(t.Context(), r); err != nil || outcome != idempotency.Replayed || again.TxID != made.TxID {
+			t.Errorf("%v %v, %s instead of %s", outcome, err, again.TxID, made.TxID)
+		}
+		n.audit()
+	})
+}
+
 func TestCreateRefusals(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, n *node) {
