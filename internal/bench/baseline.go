@@ -73,6 +73,9 @@ func (r *run) between(ctx context.Context, names []string, measure func() error)
 	for _, b := range r.baselines {
 		b.isUsed = true
 	}
+	if err := r.rest(ctx); err != nil {
+		return nil, err
+	}
 	if err := measure(); err != nil {
 		return nil, err
 	}
@@ -89,6 +92,9 @@ func (r *run) between(ctx context.Context, names []string, measure func() error)
 func (r *run) sample(ctx context.Context, b *baseline) error {
 	if !b.isUsed && len(b.samples) > 0 && r.clock.RealSince(b.at) < freshLengths*r.Length {
 		return nil
+	}
+	if err := r.rest(ctx); err != nil {
+		return err
 	}
 	rate, err := r.measureBaseline(ctx, b.name)
 	if err != nil {

@@ -57,6 +57,9 @@ func (r *run) create(ctx context.Context, e engine) error {
 	r.add(row)
 
 	r.say("POST /v1/charges on %s at half of the top rate", e.name)
+	if err := r.rest(ctx); err != nil {
+		return err
+	}
 	send.perSecond = top.rate * halfOfTheTop
 	work := s.work()
 	half, err := r.hammer(ctx, r.Length, &send)

@@ -21,6 +21,7 @@ import (
 const (
 	answerBufferBytes = 16 << 10
 	paceHeadStart     = 50 * time.Millisecond // in which all connections are made before an even pace begins
+	paceTick          = time.Millisecond      // what is due in one is sent at its end: to wake up for each would take the server's time
 	unavailableMax    = 10 * time.Second      // that a server may ask a caller to come again
 	comeAgainAfter    = 10 * time.Millisecond
 )
@@ -62,11 +63,12 @@ func (r *run) hammer(ctx context.Context, limit time.Duration, t *traffic) (flow
 				if t.perSecond == 0 {
 					return r.clock.Real(), nil
 				}
-				due := started.Add(paceHeadStart + time.Duration(float64(sent.Add(1))/t.perSecond*float64(time.Second)))
-				if wait := -r.clock.RealSince(due); wait > 0 {
-					return due, r.clock.Wait(ctx, wait)
+				after := paceHeadStart + time.Duration(float64(sent.Add(1))/t.perSecond*float64(time.Second))
+				tick := started.Add((after + paceTick - 1).Truncate(paceTick))
+				if wait := -r.clock.RealSince(tick); wait > 0 {
+					return started.Add(after), r.clock.Wait(ctx, wait)
 				}
-				return due, nil
+				return started.Add(after), nil
 			}, func(d time.Duration) {
 				answers.Add(1)
 				took[i] = append(took[i], d)
