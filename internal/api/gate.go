@@ -115,10 +115,10 @@ func (a *API) count(w http.ResponseWriter, c *call) error {
 }
 
 func tellLimit(h http.Header, v ratelimit.Verdict) {
-	h["X-Ratelimit-Limit"] = []string{strconv.Itoa(v.Limit)}
-	h["X-Ratelimit-Remaining"] = []string{strconv.Itoa(v.Remaining)}
 	// Rounded up, as retry-after is: the window still runs at the second before.
-	h["X-Ratelimit-Reset"] = []string{strconv.FormatInt(v.Reset.Add(time.Second-1).Unix(), 10)}
+	reset := v.Reset.Add(time.Second - 1).Unix()
+	told := []string{strconv.Itoa(v.Limit), strconv.Itoa(v.Remaining), strconv.FormatInt(reset, 10)}
+	h["X-Ratelimit-Limit"], h["X-Ratelimit-Remaining"], h["X-Ratelimit-Reset"] = told[0:1:1], told[1:2:2], told[2:3:3]
 }
 
 // permits returns nil when the key has one of the route's sets of scopes and the account has its resource.

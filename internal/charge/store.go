@@ -70,19 +70,24 @@ FROM unmatched WHERE dismissed IS NULL ORDER BY found_at DESC LIMIT $1`
 )
 
 func scanCharge(r sqldb.Row) (Charge, error) {
-	var c Charge
-	var owner, amount, fee, refunded, paidAt, expiresAt, releaseAt, held int64
-	var status, origin string
-	var hash []byte
-	err := r.Scan(&owner, &c.ID, &c.TxID, &c.ExternalID, &c.key, &hash, &status, &amount, &fee, &refunded,
+	var row struct { // one piece of memory, where each variable would be one of its own
+		charge Charge
+
+		owner, amount, fee, refunded, paidAt, expiresAt, releaseAt, held int64
+
+		status, origin string
+		hash           []byte
+	}
+	c := &row.charge
+	err := r.Scan(&row.owner, &c.ID, &c.TxID, &c.ExternalID, &c.key, &row.hash, &row.status, &row.amount, &row.fee, &row.refunded,
 		&c.Description, &c.PayerName, &c.PayerDocument, &c.PostbackURL, &c.Acquirer, &c.Routing,
-		&c.CopyPaste, &c.EndToEndID, &paidAt, &expiresAt, &releaseAt, &held, &origin)
-	c.Account, c.Status, c.Amount = id.Account(owner), State(status), money.BRL(amount)
-	c.Fee, c.Refunded, c.Held = money.BRL(fee), money.BRL(refunded), money.BRL(held)
-	c.PaidAt, c.ExpiresAt, c.ReleaseAt = moment(paidAt), moment(expiresAt), moment(releaseAt)
-	c.Origin = account.Origin(origin)
-	copy(c.hash[:], hash)
-	return c, err
+		&c.CopyPaste, &c.EndToEndID, &row.paidAt, &row.expiresAt, &row.releaseAt, &row.held, &row.origin)
+	c.Account, c.Status, c.Amount = id.Account(row.owner), State(row.status), money.BRL(row.amount)
+	c.Fee, c.Refunded, c.Held = money.BRL(row.fee), money.BRL(row.refunded), money.BRL(row.held)
+	c.PaidAt, c.ExpiresAt, c.ReleaseAt = moment(row.paidAt), moment(row.expiresAt), moment(row.releaseAt)
+	c.Origin = account.Origin(row.origin)
+	copy(c.hash[:], row.hash)
+	return *c, err
 }
 
 // moment reads a time; 0 is stored for none.

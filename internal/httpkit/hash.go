@@ -12,7 +12,8 @@ import (
 //
 // Hashes are stored and compared for days: a change of the encoding below is a change of the database.
 func (o Object) Hash() [sha256.Size]byte {
-	return sha256.Sum256(appendValue(nil, value{kind: kindObject, members: o.members}))
+	var room [512]byte // for what most bodies take
+	return sha256.Sum256(appendValue(room[:0], value{kind: kindObject, members: o.members}))
 }
 
 // appendValue appends a form of v that no other value has: a letter for its kind, then its content, whose length comes

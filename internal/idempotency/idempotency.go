@@ -330,7 +330,8 @@ func externalIDName(account id.Account, kind, externalID string) int64 {
 // lockName returns the number that a lock has in the database. Two requests that get the same one by chance, one in 2^64,
 // only cannot run at the same time.
 func lockName(account id.Account, parts ...string) int64 {
-	b := binary.BigEndian.AppendUint64(nil, uint64(account))
+	var room [256]byte // for what most names take
+	b := binary.BigEndian.AppendUint64(room[:0], uint64(account))
 	for _, p := range parts {
 		b = binary.AppendUvarint(b, uint64(len(p))) // so that no two lists of parts have the same bytes
 		b = append(b, p...)

@@ -67,7 +67,9 @@ func (db *DB) tryLock(ctx context.Context, q *question, keys []int64) (*Lock, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	l := &Lock{db: db, keys: slices.Compact(slices.Sorted(slices.Values(keys))), since: db.locks.now()}
+	keys = slices.Clone(keys)
+	slices.Sort(keys)
+	l := &Lock{db: db, keys: slices.Compact(keys), since: db.locks.now()}
 	if !db.locks.claim(l) {
 		return nil, ErrLocked
 	}
