@@ -13,6 +13,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 )
 
 // cryptoChargeJSON is a crypto charge.
@@ -88,7 +89,9 @@ func newCryptoCharge(d *deposit.Deposit) cryptoChargeJSON {
 }
 
 // RenderCryptoCharge returns a crypto charge as its events show it, which is as the API does.
-func RenderCryptoCharge(d *deposit.Deposit) ([]byte, error) { return json.Marshal(newCryptoCharge(d)) }
+func RenderCryptoCharge(d *deposit.Deposit) ([]byte, error) {
+	return plainjson.Append(nil, newCryptoCharge(d))
+}
 
 // Lengths of a crypto charge's fields.
 const (

@@ -10,6 +10,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
@@ -42,7 +43,7 @@ func newCryptoPayout(w *withdrawal.Withdrawal) cryptoPayoutJSON {
 
 // RenderCryptoPayout returns a withdrawal as its events show it, which is as the API does.
 func RenderCryptoPayout(w *withdrawal.Withdrawal) ([]byte, error) {
-	return json.Marshal(newCryptoPayout(w))
+	return plainjson.Append(nil, newCryptoPayout(w))
 }
 
 // Lengths of a withdrawal's fields.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"unicode/utf8"
@@ -12,6 +11,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/payout"
 	"github.com/ponte-pay/ponte/internal/pix"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 )
 
 // payoutJSON is a Pix payout.
@@ -54,7 +54,7 @@ func newPayout(p *payout.Payout) payoutJSON {
 }
 
 // RenderPayout returns a payout as its events show it, which is as the API does.
-func RenderPayout(p *payout.Payout) ([]byte, error) { return json.Marshal(newPayout(p)) }
+func RenderPayout(p *payout.Payout) ([]byte, error) { return plainjson.Append(nil, newPayout(p)) }
 
 // shortageJSON is the details of insufficient_balance_for_fees.
 type shortageJSON struct {

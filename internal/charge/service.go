@@ -207,10 +207,13 @@ func (s *Service) store(ctx context.Context, c Charge, expiresIn time.Duration, 
 	if findErr == nil {
 		return own, nil // the first run had committed
 	}
-	if !errors.Is(findErr, sqldb.ErrNoRows) {
-		return Charge{}, findErr
+	switch {
+	case errors.Is(findErr, sqldb.ErrNoRows):
+		return Charge{}, sqldb.ErrConflict
+	case errors.Is(err, sqldb.ErrCommitUnknown): // it may be ours that is in the way
+		findErr = fmt.Errorf("%w: %w", sqldb.ErrCommitUnknown, findErr)
 	}
-	return Charge{}, sqldb.ErrConflict
+	return Charge{}, findErr
 }
 
 // ErrNotFound is returned for a charge that the account does not have.

@@ -33,7 +33,7 @@ func TestLimit(t *testing.T) {
 		}, nil, nil},
 		{"over", func(t *testing.T, limit maker) (context.Context, func()) {
 			ctx, end := limit(t.Context(), time.Second)
-			time.Sleep(time.Second)
+			time.Sleep(2 * time.Second)
 			return ctx, end
 		}, context.DeadlineExceeded, errLate},
 		{"over from the start", func(t *testing.T, limit maker) (context.Context, func()) {
@@ -48,7 +48,7 @@ func TestLimit(t *testing.T) {
 			ctx, end := limit(t.Context(), time.Second)
 			end()
 			_ = ctx.Err()
-			time.Sleep(time.Second)
+			time.Sleep(2 * time.Second)
 			return ctx, end
 		}, context.Canceled, context.Canceled},
 		{"canceled while somebody waits", func(t *testing.T, limit maker) (context.Context, func()) {
@@ -71,7 +71,7 @@ func TestLimit(t *testing.T) {
 		{"inside one that is over sooner", func(t *testing.T, limit maker) (context.Context, func()) {
 			outer, endOuter := limit(t.Context(), time.Second)
 			ctx, end := limit(outer, time.Hour)
-			time.Sleep(time.Second)
+			time.Sleep(2 * time.Second)
 			return ctx, func() { end(); endOuter() }
 		}, context.DeadlineExceeded, errLate},
 		{"inside one that is over later", func(t *testing.T, limit maker) (context.Context, func()) {
@@ -108,6 +108,7 @@ func TestLimit(t *testing.T) {
 	} {
 		for name, maker := range makers {
 			t.Run(tt.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					ctx, end := tt.run(t, maker)
 					defer end()
@@ -151,12 +152,12 @@ func BenchmarkWithin(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				ctx := b.Context()
-				for _, d := range []time.Duration{time.Minute, time.Second * 15, time.Second * 5} {
-					limited, end := limit(ctx, d)
-					defer end()
-					ctx = limited
-				}
+				request, endRequest := limit(b.Context(), time.Minute)
+				creation, endCreation := limit(request, 15*time.Second)
+				_, endTry := limit(creation, 5*time.Second)
+				endTry()
+				endCreation()
+				endRequest()
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 // waiting writer after another do theirs; then it commits and tells all of them.
 //
 // A function that only queues has asked nothing, so it needs no turn: it is a list of statements, and the leader runs the
-// lists of all who wait, one after the other, in its own goroutine. A function that asks gets the transaction at its first
+// lists of all who wait as one, in its own goroutine, with rows of one text by one INSERT (literows.go). A function that asks gets the transaction at its first
 // question, runs on in its own goroutine, inside a savepoint, and hands it back; there a panic or runtime.Goexit unwinds the
 // one that caused it.
 //
@@ -236,10 +236,7 @@ func (t *turn) wait() (order, error) {
 		t.reports = make(chan report, 1)
 	}
 	w.waiting = append(w.waiting, t)
-	if !w.watched {
-		w.watched = true
-		time.AfterFunc(lineEvery, w.watch)
-	}
+	w.watchLocked()
 	w.mu.Unlock()
 	o := <-t.orders
 	return o, o.late
@@ -252,14 +249,20 @@ func (w *writer) watch() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting = slices.DeleteFunc(w.waiting, func(t *turn) bool {
-		late := t.start.Err() != nil && !(t.asks && t.alone)
+		late := t.start.Err() != nil && (!t.asks || !t.alone)
 		if late {
 			t.orders <- order{late: context.Cause(t.start)}
 		}
 		return late
 	})
-	w.watched = len(w.waiting) > 0
-	if w.watched {
+	w.watched = false
+	w.watchLocked()
+}
+
+// watchLocked has the line looked at in a while, if there is one.
+func (w *writer) watchLocked() {
+	if len(w.waiting) > 0 && !w.watched {
+		w.watched = true
 		time.AfterFunc(lineEvery, w.watch)
 	}
 }
@@ -484,6 +487,7 @@ func (w *writer) putBack(group []*turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting = append(group, w.waiting...)
+	w.watchLocked()
 }
 
 // passOn makes the writer that has waited longest the leader.

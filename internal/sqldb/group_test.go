@@ -27,6 +27,8 @@ CREATE TABLE aborts (x INTEGER) STRICT;
 CREATE TRIGGER aborts_insert BEFORE INSERT ON aborts BEGIN SELECT RAISE(ABORT, 'aborted'); END;
 CREATE TABLE ruins (x INTEGER) STRICT;
 CREATE TRIGGER ruins_insert BEFORE INSERT ON ruins BEGIN SELECT RAISE(ROLLBACK, 'ruined'); END;
+CREATE TRIGGER note_abort BEFORE INSERT ON note WHEN NEW.who = 'aborts' BEGIN SELECT RAISE(ABORT, 'aborted'); END;
+CREATE TRIGGER note_ruin AFTER INSERT ON note WHEN NEW.who = 'ruins' BEGIN SELECT RAISE(ROLLBACK, 'ruined'); END;
 CREATE TABLE child (who TEXT REFERENCES note (who) DEFERRABLE INITIALLY DEFERRED) STRICT;
 `
 
@@ -392,6 +394,8 @@ func TestLists(t *testing.T) {
 			tx.Queue(ctx, insertNote, "bad too")
 		}},
 		{name: "RAISE(ABORT)", told: ErrAppendOnly.Error(), bad: func(ctx context.Context, tx *Tx) { tx.Queue(ctx, `INSERT INTO aborts VALUES (1)`) }},
+		{name: "RAISE(ABORT) in a row among others", told: ErrAppendOnly.Error(), bad: func(ctx context.Context, tx *Tx) { tx.Queue(ctx, insertNote, "aborts") }},
+		{name: "RAISE(ROLLBACK) in a row among others", told: ErrAppendOnly.Error(), bad: func(ctx context.Context, tx *Tx) { tx.Queue(ctx, insertNote, "ruins") }},
 		{name: "RAISE(ROLLBACK)", told: ErrAppendOnly.Error(), bad: func(ctx context.Context, tx *Tx) {
 			tx.Queue(ctx, `INSERT INTO ruins VALUES (1)`)
 			tx.Queue(ctx, insertNote, "bad too")
@@ -655,6 +659,19 @@ func TestGroupCancelledInLine(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a", "c", "leader"}, l.durable()); diff != "" {
 		t.Errorf("durable (-want +got):\n%s", diff)
+	}
+}
+
+// Whoever is put back into the line is told in time, too.
+func TestGroupLateAfterPutBack(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	start, cancel := context.WithCancel(t.Context())
+	one := &turn{w: l.w, start: start, orders: make(chan order, 1)}
+	l.w.putBack([]*turn{one})
+	cancel()
+	if o := <-one.orders; !errors.Is(o.late, context.Canceled) {
+		t.Errorf("%+v", o)
 	}
 }
 

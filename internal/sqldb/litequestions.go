@@ -25,13 +25,13 @@ func (l *liteQuestions) ask(ctx context.Context, q *question) error {
 
 // look answers all who wait.
 func (l *liteQuestions) look(ctx context.Context, _ *question, board func() []*question) {
-	c, err := l.readers.take(ctx)
+	c, err := l.readers.takeFree(ctx)
+	all := board()
 	if err != nil {
-		return
+		return // each asks for itself, and waits as long as it may
 	}
 	ended := true
 	defer func() { l.readers.put(c, ended) }()
-	all := board()
 	if len(all) > 1 {
 		if _, err := c.exec(ctx, `BEGIN`, nil); err != nil {
 			return

@@ -3,9 +3,10 @@ package sqldb
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 	"testing"
+	"time"
 )
 
 // TestLiteQuestions asks many at once: each is told about its own key, also beside one that cannot be asked.
@@ -13,7 +14,7 @@ func TestLiteQuestions(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	for i := range 20 {
-		if err := write(l.db, fmt.Sprint(2*i)); err != nil {
+		if err := write(l.db, strconv.Itoa(2*i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -21,7 +22,7 @@ func TestLiteQuestions(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 40 {
 		all.Go(func() {
-			lock, found, err := l.db.TryLockAsking(t.Context(), []int64{int64(i)}, selectNote, fmt.Sprint(i))
+			lock, found, err := l.db.TryLockAsking(t.Context(), []int64{int64(i)}, selectNote, strconv.Itoa(i))
 			if err != nil || found != (i%2 == 0) {
 				t.Errorf("%d: %v, %v", i, found, err)
 				return
@@ -44,7 +45,7 @@ func TestLiteQuestionAfterWrite(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {
-			who := fmt.Sprint(i)
+			who := strconv.Itoa(i)
 			if err := l.db.Write(t.Context(), func(ctx context.Context, tx *Tx) error { tx.Queue(ctx, insertNote, who); return nil }); err != nil {
 				t.Error(err)
 				return
@@ -79,5 +80,28 @@ func TestLiteQuestionCancelled(t *testing.T) {
 		t.Errorf("%v, %v", found, err)
 	} else {
 		lock.Unlock(t.Context())
+	}
+}
+
+// TestLiteQuestionsWithoutAReader are asked while all readers are busy: who has little time is not kept by who has more.
+func TestLiteQuestionsWithoutAReader(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	readers := l.db.d.(*liteDriver).readers
+	for range connectionsMax {
+		readers.slots <- struct{}{}
+	}
+	patient, cancelPatient := context.WithCancel(t.Context())
+	hasty, cancelHasty := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancelHasty()
+	var waiting sync.WaitGroup
+	waiting.Go(func() { _, _, _ = l.db.TryLockAsking(patient, []int64{1}, `SELECT 1`) })
+	if _, _, err := l.db.TryLockAsking(hasty, []int64{2}, `SELECT 1`); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	cancelPatient()
+	waiting.Wait()
+	for range connectionsMax {
+		<-readers.slots
 	}
 }

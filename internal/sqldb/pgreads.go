@@ -21,9 +21,10 @@ import (
 // A trip takes along only who asked before it left, so that each sees what was committed before it asked. Whoever a trip
 // brings no answer goes alone, for whatever reason that is, so that nobody is told another's failure.
 const (
-	lookupsMax     = 64          // reads that travel together
-	lookupLeadsMax = 2           // trips under way, so that one that is slow does not hold up everybody
-	lookupTripMax  = time.Second // of a trip, which takes about a thousandth of that
+	lookupsMax     = 64                     // reads that travel together
+	lookupLeadsMax = 2                      // trips under way, so that one that is slow does not hold up everybody
+	lookupTripMax  = time.Second            // of a trip, which takes about a thousandth of that
+	lookupWaitMax  = 100 * time.Millisecond // for a connection, before everybody goes alone
 )
 
 // byKey is a read of one row of one table, by what callers know it by.
@@ -81,8 +82,11 @@ func (l *lookups) travel(ctx context.Context, _ *question, board func() []*quest
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	conn, err := l.pool.Acquire(ctx)
+	acquiring, stop := context.WithTimeout(ctx, lookupWaitMax)
+	defer stop()
+	conn, err := l.pool.Acquire(acquiring)
 	if err != nil {
+		board() // so that nobody waits in turn for what there is not
 		return
 	}
 	defer conn.Release()
@@ -106,9 +110,7 @@ func lookUpOne(ctx context.Context, conn *pgx.Conn, q *question) {
 // lookUpAll asks many questions, until one of them fails.
 func (l *lookups) lookUpAll(ctx context.Context, conn *pgx.Conn, all []*question) {
 	var batch pgx.Batch
-	l.mu.Lock()
-	groups := l.texts.queue(ctx, conn, &batch, all)
-	l.mu.Unlock()
+	groups := l.queue(ctx, conn, &batch, all)
 	results := conn.SendBatch(ctx, &batch)
 	defer results.Close()
 	for _, group := range groups {
@@ -116,6 +118,12 @@ func (l *lookups) lookUpAll(ctx context.Context, conn *pgx.Conn, all []*question
 			return
 		}
 	}
+}
+
+func (l *lookups) queue(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, all []*question) [][]*question {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.texts.queue(ctx, conn, batch, all)
 }
 
 // bring reads the answer to a statement, which is rows with the number of their question in front, for those who asked.

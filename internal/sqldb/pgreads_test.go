@@ -307,3 +307,42 @@ func TestLookupThatWaits(t *testing.T) {
 	letGo()
 	waiting.Wait()
 }
+
+// TestLookupsWithoutAConnection reads while all connections for trips are taken: each goes alone, and not one after the other.
+func TestLookupsWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	db := sqltest.Open(t, sqltest.Postgres(t))
+	putEvents(t, db, 1)
+	const connections, readers, timeMax = 6, 64, 5 * time.Second
+	ready, done := make(chan struct{}, connections), make(chan struct{})
+	var all sync.WaitGroup
+	for range connections {
+		all.Go(func() {
+			err := db.Apart().Read(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+				_, err := sqldb.One(ctx, tx, sqldb.Scalar[int64], `SELECT COUNT(*) FROM event`)
+				ready <- struct{}{}
+				<-done
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range connections {
+		<-ready
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), timeMax)
+	defer cancel()
+	var reading sync.WaitGroup
+	for range readers {
+		reading.Go(func() {
+			if got, err := typeOf(ctx, db, 1); got != name(1) || err != nil {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	reading.Wait()
+	close(done)
+	all.Wait()
+}

@@ -2,6 +2,7 @@ package sqldb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -130,15 +131,31 @@ func (r *readers) take(ctx context.Context) (*liteConn, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	if c, err := r.takeFree(ctx); !errors.Is(err, errAllRead) {
+		return c, err
+	}
+	select { // only who has to wait looks at its end, which may cost a timer
+	case r.slots <- struct{}{}:
+		return r.open(ctx)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+var errAllRead = fmt.Errorf("%w: all readers are busy", ErrUnavailable)
+
+// takeFree is take for who does not wait.
+func (r *readers) takeFree(ctx context.Context) (*liteConn, error) {
 	select {
 	case r.slots <- struct{}{}:
-	default: // only who has to wait looks at its end, which may cost a timer
-		select {
-		case r.slots <- struct{}{}:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+		return r.open(ctx)
+	default:
+		return nil, errAllRead
 	}
+}
+
+// open returns an idle reader or a new one to who has a slot.
+func (r *readers) open(ctx context.Context) (*liteConn, error) {
 	r.mu.Lock()
 	if n := len(r.idle); n > 0 {
 		c := r.idle[n-1]

@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -182,17 +183,17 @@ func (t *Transport) exchange(c *conn, r *http.Request) (*http.Response, error) {
 
 // write writes a request. What [http.Request.Write] does beyond that, for bodies of unknown length, costs more than all of it.
 func write(out *bufio.Writer, r *http.Request) error {
-	hasBody := r.Body != nil && r.Body != http.NoBody
-	if hasBody && r.ContentLength <= 0 || len(r.TransferEncoding) > 0 || r.Host != r.URL.Host {
+	uri := r.URL.RequestURI()
+	if !isUsual(r, uri) {
 		return r.Write(out)
 	}
-	for _, part := range []string{r.Method, " ", r.URL.RequestURI(), " HTTP/1.1\r\nHost: ", r.Host, "\r\n"} {
+	for _, part := range []string{r.Method, " ", uri, " HTTP/1.1\r\nHost: ", r.Host, "\r\n"} {
 		_, _ = out.WriteString(part) // an error stays, and Flush returns it
 	}
 	if r.Close {
 		_, _ = out.WriteString("Connection: close\r\n")
 	}
-	if hasBody || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if r.ContentLength > 0 || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		_, _ = out.WriteString("Content-Length: ")
 		_, _ = out.Write(strconv.AppendInt(out.AvailableBuffer(), r.ContentLength, 10))
 		_, _ = out.WriteString("\r\n")
@@ -201,15 +202,28 @@ func write(out *bufio.Writer, r *http.Request) error {
 		return err
 	}
 	_, _ = out.WriteString("\r\n")
-	if !hasBody {
+	if r.ContentLength == 0 {
 		return nil
 	}
 	defer func() { _ = r.Body.Close() }()
-	n, err := io.Copy(out, r.Body)
-	if err == nil && n != r.ContentLength {
-		err = fmt.Errorf("a body of %d bytes that should have %d", n, r.ContentLength)
+	n, err := io.Copy(out, io.LimitReader(r.Body, r.ContentLength))
+	more, _ := r.Body.Read(make([]byte, 1))
+	if err == nil && (n != r.ContentLength || more > 0) {
+		err = fmt.Errorf("a body of another length than %d bytes", r.ContentLength)
 	}
 	return err
+}
+
+// isUsual reports whether a request has nothing to it but a method, an address, headers and a body of known length.
+func isUsual(r *http.Request, uri string) bool {
+	for _, framing := range []string{"Content-Length", "Transfer-Encoding", "Host", "Trailer"} {
+		if r.Header[framing] != nil {
+			return false
+		}
+	}
+	hasBody := r.Body != nil && r.Body != http.NoBody
+	return hasBody == (r.ContentLength > 0) && r.ContentLength >= 0 && len(r.TransferEncoding) == 0 && r.Trailer == nil &&
+		r.Method != "" && r.Host == r.URL.Host && !strings.ContainsFunc(uri, func(c rune) bool { return c <= ' ' || c == 0x7f })
 }
 
 // body gives its connection back when it has been read.

@@ -397,16 +397,17 @@ func TestRequestsArrive(t *testing.T) {
 		body         func() io.Reader
 		change       func(*http.Request)
 	}{
-		"with a body":       {"POST", "/a", func() io.Reader { return strings.NewReader("hello") }, nil},
-		"with a long one":   {"PUT", "/a", func() io.Reader { return strings.NewReader(strings.Repeat("x", 100<<10)) }, nil},
-		"without":           {"GET", "/a?b=c%20d&e=%2F", func() io.Reader { return nil }, nil},
-		"with none":         {"GET", "", func() io.Reader { return http.NoBody }, nil},
-		"with an empty one": {"PUT", "/a%2Fb", func() io.Reader { return strings.NewReader("") }, nil},
-		"nothing to change": {"PATCH", "/a", func() io.Reader { return nil }, nil},
-		"of unknown length": {"POST", "/a", func() io.Reader { return unsized("hello") }, nil},
-		"for another host":  {"GET", "/a", func() io.Reader { return nil }, func(r *http.Request) { r.Host = "example.com" }},
-		"the last one":      {"GET", "/a", func() io.Reader { return nil }, func(r *http.Request) { r.Close = true }},
-		"with headers":      {"GET", "/a", func() io.Reader { return nil }, func(r *http.Request) { r.Header["B"] = []string{"1", "2"}; r.Header.Set("A", "ç") }},
+		"with a body":         {"POST", "/a", func() io.Reader { return strings.NewReader("hello") }, nil},
+		"with a long one":     {"PUT", "/a", func() io.Reader { return strings.NewReader(strings.Repeat("x", 100<<10)) }, nil},
+		"without":             {"GET", "/a?b=c%20d&e=%2F", func() io.Reader { return nil }, nil},
+		"with none":           {"GET", "", func() io.Reader { return http.NoBody }, nil},
+		"with an empty one":   {"PUT", "/a%2Fb", func() io.Reader { return strings.NewReader("") }, nil},
+		"nothing to change":   {"PATCH", "/a", func() io.Reader { return nil }, nil},
+		"of unknown length":   {"POST", "/a", func() io.Reader { return unsized("hello") }, nil},
+		"for another host":    {"GET", "/a", func() io.Reader { return nil }, func(r *http.Request) { r.Host = "example.com" }},
+		"the last one":        {"GET", "/a", func() io.Reader { return nil }, func(r *http.Request) { r.Close = true }},
+		"with a length twice": {"POST", "/a", func() io.Reader { return strings.NewReader("hello") }, func(r *http.Request) { r.Header.Set("Content-Length", "3") }},
+		"with headers":        {"GET", "/a", func() io.Reader { return nil }, func(r *http.Request) { r.Header["B"] = []string{"1", "2"}; r.Header.Set("A", "ç") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -462,15 +463,16 @@ func TestBodyOfAnotherLength(t *testing.T) {
 	t.Parallel()
 	transport, _ := newTransport(t)
 	url := serve(t, func(http.ResponseWriter, *http.Request) {})
-	for _, length := range []int64{1, 9} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("hello"))
+	const size = 10_000 // more than is held back
+	for _, length := range []int64{1, size - 1, size + 1, size + 10_000} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(strings.Repeat("x", size)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.ContentLength = length
 		if a, err := transport.RoundTrip(r); err == nil {
 			a.Body.Close()
-			t.Errorf("5 bytes that should have been %d were sent", length)
+			t.Errorf("%d bytes that should have been %d were sent", size, length)
 		}
 	}
 }
