@@ -152,7 +152,7 @@ func TestRacers(t *testing.T) {
 			racers.Go(func() {
 				for {
 					c, outcome, err := nodes[i%len(nodes)].Create(t.Context(), r)
-					if err != nil && (code(err) == "idempotency_key_in_progress" || code(err) == "external_id_in_progress") {
+					if isBusy(err) {
 						_ = clocktest.Real.Wait(t.Context(), time.Millisecond) // the one that is under way needs the processor
 						continue
 					}

@@ -181,7 +181,7 @@ func (s *Service) askAgain(ctx context.Context, d *Deposit) error {
 	// Counted first: a crash after this must wait for the list again.
 	err := s.claim(ctx, d)
 	if errors.Is(err, errMoved) {
-		return nil // somebody else was faster
+		return nil // somebody else was faster, or our own COMMIT was not answered: whoever it was, the list comes first again
 	}
 	if err != nil {
 		return err

@@ -64,6 +64,7 @@ func loseAnswers(t *testing.T, from, to int) {
 			c, e2e := n.paid(a, 1000)
 			first, second := n.claim(e2e, 600), n.claim(e2e, 700)
 			until("opening", n.Reconcile)
+			sqltest.WaitUnlocked(t, n.db)
 			n.poll() // what was opened at an acquirer whose turn was lost
 			f := n.named(a.ID, first)
 			until("defense", func(context.Context) (bool, error) {
@@ -80,6 +81,7 @@ func loseAnswers(t *testing.T, from, to int) {
 			n.verdict(first, "accept")
 			n.verdict(second, "reject")
 			until("decision", n.Reconcile)
+			sqltest.WaitUnlocked(t, n.db)
 			n.poll()
 			n.hear(c, e2e)
 			if got := n.named(a.ID, first); got.Status != infraction.Accepted || got.Handing != infraction.Taken || got.Debited != 600 {

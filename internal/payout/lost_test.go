@@ -96,6 +96,7 @@ func TestLostAnswers(t *testing.T) {
 				w.advance(10 * time.Minute)
 				return err == nil
 			})
+			sqltest.WaitUnlocked(t, n.db)
 			n.step(n.CheckDue)
 			for _, name := range []string{"settles", "elsewhere", "lost"} {
 				p := n.stored(a.ID, name)

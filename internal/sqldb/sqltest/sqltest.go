@@ -287,3 +287,17 @@ func Wait(tb testing.TB, what string, happened func() bool) {
 }
 
 const waitTimeMax = time.Minute // far above all of them, also where everything else is slow
+
+// WaitUnlocked returns once nothing in a PostgreSQL is locked by [sqldb.DB.TryLock]. What a session that was cut had locked
+// is free once the server has noticed.
+func WaitUnlocked(tb testing.TB, db *sqldb.DB) {
+	tb.Helper()
+	Wait(tb, "all locks to be free", func() bool {
+		locked, err := sqldb.One(tb.Context(), db, sqldb.Scalar[int64], `SELECT COUNT(*) FROM pg_locks
+WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return locked == 0
+	})
+}
