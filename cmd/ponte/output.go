@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
 )
 
 // print writes v as JSON with --json, and otherwise the lines for people.
@@ -45,5 +47,5 @@ func timestamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format("2006-01-02T15:04:05.000000Z")
+	return clock.Timestamp(t)
 }

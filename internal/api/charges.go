@@ -8,6 +8,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/charge"
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
@@ -40,10 +41,10 @@ func newCharge(c *charge.Charge) chargeJSON {
 	out := chargeJSON{
 		ID: id.Charge.Format(c.ID), TxID: c.TxID, ExternalID: optional(c.ExternalID), Amount: c.Amount, TestMode: c.IsTest(),
 		Status: c.Status, Description: optional(c.Description), Pix: chargePixJSON{CopyPaste: c.CopyPaste},
-		EndToEndID: optional(c.EndToEndID), ExpiresAt: timestamp(c.ExpiresAt), CreatedAt: timestamp(c.CreatedAt()),
+		EndToEndID: optional(c.EndToEndID), ExpiresAt: clock.Timestamp(c.ExpiresAt), CreatedAt: clock.Timestamp(c.CreatedAt()),
 	}
 	if !c.PaidAt.IsZero() {
-		out.PaidAt = optional(timestamp(c.PaidAt))
+		out.PaidAt = optional(clock.Timestamp(c.PaidAt))
 	}
 	return out
 }

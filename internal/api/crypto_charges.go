@@ -9,6 +9,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/ponte-pay/ponte/internal/chain"
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/deposit"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
@@ -66,7 +67,7 @@ func newCryptoCharge(d *deposit.Deposit) cryptoChargeJSON {
 		CustomerID: optional(d.CustomerID), Metadata: d.Metadata, PriceAmount: d.Price, PriceCurrency: currencyUSD,
 		PayAmount: coins(d.PayAmount), PayCurrency: d.PayCurrency, PaidAmount: coins(d.PaidAmount),
 		AmountStatus: optional(string(d.AmountStatus)), PayAddress: optional(d.PayAddress), PayExtraID: optional(d.PayExtraID),
-		SettlementCurrency: currencyUSDT, CreatedAt: timestamp(d.CreatedAt()), PaymentID: optional(d.PaymentID),
+		SettlementCurrency: currencyUSDT, CreatedAt: clock.Timestamp(d.CreatedAt()), PaymentID: optional(d.PaymentID),
 	}
 	if coin, ok := chain.FindCoin(d.PayCurrency); ok {
 		out.Network = &coin.Network
@@ -80,10 +81,10 @@ func newCryptoCharge(d *deposit.Deposit) cryptoChargeJSON {
 		out.RefundedAmount = &refunded
 	}
 	if !d.ExpiresAt.IsZero() {
-		out.ExpiresAt = optional(timestamp(d.ExpiresAt))
+		out.ExpiresAt = optional(clock.Timestamp(d.ExpiresAt))
 	}
 	if !d.PaidAt.IsZero() {
-		out.PaidAt = optional(timestamp(d.PaidAt))
+		out.PaidAt = optional(clock.Timestamp(d.PaidAt))
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/chain/address"
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
@@ -37,7 +38,7 @@ func newCryptoPayout(w *withdrawal.Withdrawal) cryptoPayoutJSON {
 	return cryptoPayoutJSON{
 		ID: id.CryptoPayout.Format(w.ID), Object: "crypto_payout", Status: w.Status, Currency: w.Currency, Amount: w.Amount, Fee: w.Fee,
 		ConversionFee: w.ConversionFee, NetAmount: w.Amount, GrossAmount: w.Gross(), SettlementCurrency: "usdt", Origin: w.Origin,
-		ExternalID: optional(w.ExternalID), TxHash: optional(w.TxHash), ErrorMessage: optional(w.ErrorMessage), CreatedAt: timestamp(w.CreatedAt()),
+		ExternalID: optional(w.ExternalID), TxHash: optional(w.TxHash), ErrorMessage: optional(w.ErrorMessage), CreatedAt: clock.Timestamp(w.CreatedAt()),
 	}
 }
 
@@ -146,7 +147,7 @@ func (a *API) getCryptoPayoutMinimum(c *call) (httpkit.Answer, error) {
 	if err != nil {
 		return httpkit.Answer{}, err
 	}
-	return httpkit.Answer{Body: minimumJSON{m.Coin.Code, m.Coin.Network, m.Amount, timestamp(m.UpdatedAt)}}, nil
+	return httpkit.Answer{Body: minimumJSON{m.Coin.Code, m.Coin.Network, m.Amount, clock.Timestamp(m.UpdatedAt)}}, nil
 }
 
 // estimateJSON is what a withdrawal would cost and deliver.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/account"
 	"github.com/ponte-pay/ponte/internal/chain"
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
@@ -37,7 +38,7 @@ func newQuote(q *quote.Quote) quoteJSON {
 		Object: "crypto_quote", QuoteID: id.CryptoQuote.Format(q.ID), Operation: q.Operation, From: q.From, To: q.To, Network: optional(q.Network),
 		Amount: quantity(chain.FromUSDT(q.Amount)), EstimatedAmount: quantity(q.Estimated), Rate: quantity(q.Rate),
 		Minimum:   quantityOrNull(q.Minimum),
-		ExpiresAt: timestamp(q.ExpiresAt()), CreatedAt: timestamp(q.CreatedAt()),
+		ExpiresAt: clock.Timestamp(q.ExpiresAt()), CreatedAt: clock.Timestamp(q.CreatedAt()),
 	}
 	if q.Minimum != nil {
 		out.MinimumCurrency = &out.From

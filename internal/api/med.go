@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/infraction"
@@ -49,7 +50,7 @@ func optionalTime(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	return optional(timestamp(t))
+	return optional(clock.Timestamp(t))
 }
 
 // Sizes of a page of infractions, which are smaller than elsewhere.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
@@ -45,10 +46,10 @@ func newPayout(p *payout.Payout) payoutJSON {
 		GrossAmount: p.Gross(), TestMode: p.IsTest(), Status: p.Status,
 		Pix:         payoutPixJSON{p.Key, optional(p.RecipientName), optional(p.RecipientDocument)},
 		Description: optional(p.Description), EndToEndID: optional(p.EndToEndID), ErrorMessage: optional(p.ErrorMessage),
-		CreatedAt: timestamp(p.CreatedAt()),
+		CreatedAt: clock.Timestamp(p.CreatedAt()),
 	}
 	if !p.CompletedAt.IsZero() {
-		out.CompletedAt = optional(timestamp(p.CompletedAt))
+		out.CompletedAt = optional(clock.Timestamp(p.CompletedAt))
 	}
 	return out
 }

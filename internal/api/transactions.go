@@ -1,9 +1,8 @@
 package api
 
 import (
-	"time"
-
 	"github.com/ponte-pay/ponte/internal/account"
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/report"
@@ -61,22 +60,10 @@ func (a *API) listTransactions(c *call) (httpkit.Answer, error) {
 func newTransaction(t *report.Transaction) transactionJSON {
 	out := transactionJSON{
 		ID: t.PublicID(), Type: t.Type, Amount: t.Amount, Fee: t.Fee, Net: t.Net, Gross: t.Gross,
-		Status: t.Status, Method: "pix", Origin: t.Origin, CreatedAt: timestamp(t.CreatedAt),
+		Status: t.Status, Method: "pix", Origin: t.Origin, CreatedAt: clock.Timestamp(t.CreatedAt),
 	}
 	if t.ResourceID != "" {
 		out.ResourceID = &t.ResourceID
 	}
 	return out
-}
-
-// timestamp writes a moment as callers see it: ISO 8601 in UTC, to the microsecond.
-func timestamp(t time.Time) string {
-	t = t.UTC()
-	var room [len("2006-01-02T15:04:05.000000Z")]byte
-	b := t.AppendFormat(room[:0], time.RFC3339) // which costs a third of any other layout
-	b[len(b)-1] = '.'
-	for micros, digit := t.Nanosecond()/1000, 100_000; digit > 0; digit /= 10 {
-		b = append(b, '0'+byte(micros/digit%10))
-	}
-	return string(append(b, 'Z'))
 }

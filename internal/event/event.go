@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -82,9 +83,6 @@ type Event struct {
 // Prefix of an event's identifier.
 const Prefix = id.Event
 
-// timeLayout is ISO 8601 in UTC to the microsecond, as everywhere in the API.
-const timeLayout = "2006-01-02T15:04:05.000000Z"
-
 // Body returns the event as receivers see it. It is made of what is stored and of nothing else, so that it is the same
 // bytes every time.
 func (e *Event) Body() []byte {
@@ -94,7 +92,7 @@ func (e *Event) Body() []byte {
 	b = append(b, `","type":"`...)
 	b = append(b, e.Type...)
 	b = append(b, `","created_at":"`...)
-	b = append(b, e.CreatedAt().Format(timeLayout)...)
+	b = append(b, clock.Timestamp(e.CreatedAt())...)
 	b = append(b, `","data":`...)
 	b = append(b, e.Data...)
 	return append(b, '}')

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
@@ -34,14 +35,12 @@ var columns = []string{
 	"available", "pending", "blocked", "in_transit", "total",
 }
 
-const timeLayout = "2006-01-02T15:04:05.000000Z"
-
 // NewRow returns a line in words and digits.
 func NewRow(l Line) Row {
 	t, b := &l.Transfer, l.Balance
 	text := func(units int64) string { return money.Amount{Currency: t.Amount.Currency, Units: units}.String() }
 	return Row{
-		Time: t.ID.Time().Format(timeLayout), ID: t.ID.String(), Kind: string(t.Kind), Reference: Reference(t), Memo: t.Memo,
+		Time: clock.Timestamp(t.ID.Time()), ID: t.ID.String(), Kind: string(t.Kind), Reference: Reference(t), Memo: t.Memo,
 		From: string(t.Source), To: string(t.Target), Amount: t.Amount.String(), Currency: string(t.Amount.Currency),
 		Available: text(b.Available), Pending: text(b.Pending), Blocked: text(b.Blocked), InTransit: text(b.InTransit),
 		Total: text(b.Available + b.Pending + b.Blocked),

@@ -18,9 +18,9 @@ import (
 // waiting writer after another do theirs; then it commits and tells all of them.
 //
 // A function that only queues has asked nothing, so it needs no turn: it is a list of statements, and the leader runs the
-// lists of all who wait as one, in its own goroutine, with rows of one text by one INSERT (literows.go). A function that asks gets the transaction at its first
-// question, runs on in its own goroutine, inside a savepoint, and hands it back; there a panic or runtime.Goexit unwinds the
-// one that caused it.
+// lists of all who wait as one, in its own goroutine, with rows of one text by one INSERT (literows.go). A function that
+// asks gets the transaction at its first question, runs on in its own goroutine, inside a savepoint, and hands it back; there
+// a panic or runtime.Goexit unwinds the one that caused it.
 //
 // Savepoints are dear: SQLite keeps a copy of each page that changes inside. So lists run without one as long as there is
 // nothing but lists in the transaction, and then in one for as many as wait. When one of them fails, they run again, each in

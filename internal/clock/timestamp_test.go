@@ -1,4 +1,4 @@
-package api
+package clock
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ func TestTimestamp(t *testing.T) {
 		time.Date(2026, 1, 2, 3, 4, 5, 6_007, time.UTC), time.Date(2026, 1, 2, 3, 4, 5, 120_000_000, time.UTC),
 		{},
 	} {
-		if got, want := timestamp(at), at.UTC().Format("2006-01-02T15:04:05.000000Z"); got != want {
+		if got, want := Timestamp(at), at.UTC().Format("2006-01-02T15:04:05.000000Z"); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
