@@ -3,7 +3,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"path"
 	"strings"
@@ -39,8 +38,8 @@ type API struct {
 	deposits    *deposit.Service
 	withdrawals *withdrawal.Service
 
-	mux    *http.ServeMux
-	routes map[string]*route // by their patterns
+	mux    *http.ServeMux // of the routes and of all the rest
+	routes *http.ServeMux // of the routes alone, which knows the methods of each path
 }
 
 // Services are what the routes call.
@@ -63,22 +62,19 @@ func New(s Services) *API {
 	a := &API{
 		db: s.DB, directory: s.Directory, guard: s.Guard, limiter: s.Limiter, charges: s.Charges, payouts: s.Payouts,
 		infractions: s.Infractions, chain: s.Chain, quotes: s.Quotes, deposits: s.Deposits, withdrawals: s.Withdrawals,
-		mux: http.NewServeMux(), routes: map[string]*route{},
+		mux: http.NewServeMux(), routes: http.NewServeMux(),
 	}
 	for _, r := range routes() {
 		a.handle(r)
 	}
+	a.mux.Handle("/", a.by(nil))
 	return a
 }
 
 func (a *API) handle(r *route) {
 	pattern := r.method + " " + Prefix + r.path
-	a.routes[pattern] = r
-	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
-		c := callOf(req)
-		c.Request = req // the one with the path's values
-		c.answer, c.err = r.answer(a, c)
-	})
+	a.mux.Handle(pattern, a.by(r))
+	a.routes.Handle(pattern, http.NotFoundHandler()) // which is never called
 }
 
 // call is one request on its way through the API.
@@ -86,46 +82,46 @@ type call struct {
 	*http.Request
 	scope     *httpkit.Scope
 	principal *account.Principal // nil on routes without a key
-	answer    httpkit.Answer
-	err       error
-}
-
-type callKey struct{}
-
-func callOf(r *http.Request) *call {
-	c, _ := r.Context().Value(callKey{}).(*call)
-	return c
 }
 
 // ServeHTTP answers one request. It is called inside a [httpkit.Frame].
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{Request: r, scope: httpkit.ScopeOf(r)}
-	answer, err := a.serve(w, c) //nolint:contextcheck // the call carries its context
-	if err == nil {
-		err = httpkit.Write(w, answer)
+	switch p := r.URL.EscapedPath(); {
+	case !strings.HasPrefix(r.URL.Path, Prefix+"/"):
+		httpkit.Fail(w, errNoRoute, Spelling(r.URL.Path)) // not ours to guard
+	case path.Clean(p) != p: // the mux would redirect such a path to its clean form; an API says that there is none
+		a.by(nil).ServeHTTP(w, r)
+	default:
+		a.mux.ServeHTTP(w, r)
 	}
-	if err != nil {
-		httpkit.Fail(w, c.scope, asFault(err), Spelling(r.URL.Path))
+}
+
+// by returns what answers requests by a route, or those that no route takes.
+func (a *API) by(found *route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := &call{Request: r, scope: httpkit.ScopeOf(w)}
+		answer, err := a.serve(w, c, found) //nolint:contextcheck // the call carries its context
+		if err == nil {
+			err = httpkit.Write(w, answer)
+		}
+		if err != nil {
+			httpkit.Fail(w, asFault(err), Spelling(r.URL.Path))
+		}
 	}
 }
 
 // serve passes the gate and calls the route.
-func (a *API) serve(w http.ResponseWriter, c *call) (httpkit.Answer, error) {
-	if !strings.HasPrefix(c.URL.Path, Prefix+"/") {
-		return httpkit.Answer{}, errNoRoute // not ours to guard
-	}
-	found, allow := a.find(c.Request)
+func (a *API) serve(w http.ResponseWriter, c *call, found *route) (httpkit.Answer, error) {
 	if found != nil {
 		c.scope.Route = found.path
 	}
 	if err := a.admit(w, c, found); err != nil {
 		return httpkit.Answer{}, err
 	}
-	switch {
-	case found != nil:
-		a.mux.ServeHTTP(w, c.WithContext(context.WithValue(c.Context(), callKey{}, c)))
-		return c.answer, c.err
-	case allow != "":
+	if found != nil {
+		return found.answer(a, c)
+	}
+	if allow := a.allowed(c.Request); allow != "" {
 		w.Header().Set("Allow", allow)
 		return httpkit.Answer{}, fault.New(fault.MethodNotAllowed, "", c.Method+" is not allowed here: use "+allow)
 	}
@@ -135,20 +131,13 @@ func (a *API) serve(w http.ResponseWriter, c *call) (httpkit.Answer, error) {
 // errNoRoute has the lower-case code also below a family that has the other, such as /balance/x.
 var errNoRoute = fault.New(fault.NotFound, "not_found", "there is no such route; GET /v1/openapi.yaml lists all")
 
-// find returns the route of a request, or the methods that its path would allow, or neither.
-func (a *API) find(r *http.Request) (found *route, allow string) {
-	// The mux would redirect such a path to its clean form; an API says that there is none.
-	if p := r.URL.EscapedPath(); path.Clean(p) != p {
-		return nil, ""
-	}
-	handler, pattern := a.mux.Handler(r)
-	if found = a.routes[pattern]; found != nil {
-		return found, ""
-	}
-	// Only the mux knows the methods of a path, and tells them by answering.
+// allowed returns the methods of a path that no route has taken; "" for none. Only a mux knows them, and tells them by
+// answering.
+func (a *API) allowed(r *http.Request) string {
 	probe := probe{header: http.Header{}}
+	handler, _ := a.routes.Handler(r)
 	handler.ServeHTTP(&probe, r)
-	return nil, probe.header.Get("Allow")
+	return probe.header.Get("Allow")
 }
 
 // probe takes an answer that nobody is to see.

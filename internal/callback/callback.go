@@ -79,24 +79,23 @@ var (
 
 // ServeHTTP notes what a notification names and answers at once.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h.take(r); err != nil {
+	if err := h.take(r, httpkit.ScopeOf(w)); err != nil {
 		if errors.Is(err, errMethod) {
 			w.Header().Set("Allow", http.MethodPost)
 		}
-		httpkit.Fail(w, httpkit.ScopeOf(r), err, httpkit.Lower)
+		httpkit.Fail(w, err, httpkit.Lower)
 		return
 	}
 	_ = httpkit.Write(w, httpkit.Answer{Body: struct{}{}}) // always encodes
 }
 
-func (h *Handler) take(r *http.Request) error {
+func (h *Handler) take(r *http.Request, scope *httpkit.Scope) error {
 	// The standard appends /pix to the address that was registered.
 	sender, ok := h.paths[strings.TrimSuffix(r.URL.Path, "/pix")]
 	if !ok {
 		return errNoRoute
 	}
 	name := sender.Name
-	scope := httpkit.ScopeOf(r)
 	scope.Route = Prefix + name
 	switch {
 	case !sender.isShown(r.TLS):

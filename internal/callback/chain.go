@@ -39,19 +39,18 @@ var errSignature = fault.New(fault.Forbidden, "", "the signature is not the prov
 // ServeHTTP notes what a notification names and answers at once. One that is not signed by the provider is refused; one
 // that is about nothing of ours is not, because it would come again and again.
 func (h *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h.take(r); err != nil {
+	if err := h.take(r, httpkit.ScopeOf(w)); err != nil {
 		if errors.Is(err, errMethod) {
 			w.Header().Set("Allow", http.MethodPost)
 		}
-		httpkit.Fail(w, httpkit.ScopeOf(r), err, httpkit.Lower)
+		httpkit.Fail(w, err, httpkit.Lower)
 		return
 	}
 	_ = httpkit.Write(w, httpkit.Answer{Body: struct{}{}}) // always encodes
 }
 
-func (h *Chain) take(r *http.Request) error {
+func (h *Chain) take(r *http.Request, scope *httpkit.Scope) error {
 	name := h.provider.Name()
-	scope := httpkit.ScopeOf(r)
 	scope.Route = Prefix + name
 	if r.Method != http.MethodPost {
 		return errMethod

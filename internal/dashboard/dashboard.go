@@ -112,7 +112,7 @@ var errNoRoute = fault.New(fault.NotFound, "not_found", "there is no such route;
 // ServeHTTP answers one request. It is called inside a [httpkit.Frame].
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if name, ok := strings.CutPrefix(r.URL.Path, assetsPath); ok && r.Method == http.MethodGet {
-		httpkit.ScopeOf(r).Route = assetsPath
+		httpkit.ScopeOf(w).Route = assetsPath
 		beSafe(w)
 		if d.assets.serve(w, r, name) {
 			return
@@ -137,7 +137,7 @@ func beSafe(w http.ResponseWriter) {
 // refuse answers what no route takes.
 func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request) {
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		httpkit.Fail(w, httpkit.ScopeOf(r), errNoRoute, httpkit.Lower)
+		httpkit.Fail(w, errNoRoute, httpkit.Lower)
 		return
 	}
 	beSafe(w)

@@ -43,7 +43,7 @@ const (
 var themes = []theme{themeAuto, themeLight, themeDark}
 
 func (d *Dashboard) visit(w http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{Request: r, w: w, scope: httpkit.ScopeOf(r), locale: localePT, theme: themeAuto, since: d.sinceNow()}
+	v := &visit{Request: r, w: w, scope: httpkit.ScopeOf(w), locale: localePT, theme: themeAuto, since: d.sinceNow()}
 	for _, l := range locales {
 		if v.preference(localeCookie) == string(l) {
 			v.locale = l
@@ -236,7 +236,7 @@ func (d *Dashboard) fail(v *visit, err error) {
 	f := fault.As(err)
 	shown := reply{status: httpkit.StatusOf(f.Kind), page: "error", data: errorData{Status: httpkit.StatusOf(f.Kind), Message: v.explain(err)}}
 	if err := d.write(v, shown); err != nil {
-		httpkit.Fail(v.w, v.scope, err, httpkit.Lower)
+		httpkit.Fail(v.w, err, httpkit.Lower)
 	}
 }
 

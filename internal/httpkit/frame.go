@@ -51,22 +51,20 @@ type Scope struct {
 	Err       error      // what the answer does not tell; nil for none
 }
 
-type scopeKey struct{}
-
-// ScopeOf returns the scope of a request inside a [Frame].
-func ScopeOf(r *http.Request) *Scope {
-	s, _ := r.Context().Value(scopeKey{}).(*Scope)
-	return s
+// ScopeOf returns the scope of the request whose answer is written to w, inside a [Frame].
+func ScopeOf(w http.ResponseWriter) *Scope {
+	rec, _ := w.(*recorder)
+	return &rec.scope
 }
 
 // Wrap puts the frame around next.
 func (f *Frame) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := f.Clock.Real()
-		s := &Scope{RequestID: id.Request.Format(f.IDs.New())}
+		rec := &recorder{ResponseWriter: w, scope: Scope{RequestID: id.Request.Format(f.IDs.New())}}
+		s := &rec.scope
 		incoming := r.Header.Get(RequestIDHeader)
 		w.Header()[RequestIDHeader] = []string{s.RequestID}
-		rec := &recorder{ResponseWriter: w, scope: s}
 		defer func() {
 			took := f.Clock.RealSince(started)
 			if f.Observe != nil {
@@ -80,16 +78,16 @@ func (f *Frame) Wrap(next http.Handler) http.Handler {
 			w.Header()["Strict-Transport-Security"] = strictTransport
 		}
 		if err := f.admit(r, s); err != nil {
-			Fail(rec, s, err, f.Spelling(r.URL.Path))
+			Fail(rec, err, f.Spelling(r.URL.Path))
 			return
 		}
-		next.ServeHTTP(rec, r.WithContext(context.WithValue(r.Context(), scopeKey{}, s)))
+		next.ServeHTTP(rec, r)
 	})
 }
 
-// Fail answers with err's envelope and keeps err for the log.
-func Fail(w http.ResponseWriter, s *Scope, err error, spelling Spelling) {
-	s.Err = err
+// Fail answers with err's envelope and keeps err for the log. It is called inside a [Frame].
+func Fail(w http.ResponseWriter, err error, spelling Spelling) {
+	ScopeOf(w).Err = err
 	WriteError(w, err, spelling)
 }
 
@@ -108,7 +106,7 @@ func (f *Frame) recover(rec *recorder, r *http.Request) {
 	if rec.scope.Status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	Fail(rec, rec.scope, errPanic, f.Spelling(r.URL.Path))
+	Fail(rec, errPanic, f.Spelling(r.URL.Path))
 }
 
 var errPanic = &fault.Error{Kind: fault.Internal, Public: "something went wrong on our side", Cause: errors.New("panic")}
@@ -222,7 +220,7 @@ func (f *Frame) shownPath(path, route string) string {
 // recorder remembers the status of an answer.
 type recorder struct {
 	http.ResponseWriter
-	scope *Scope
+	scope Scope
 }
 
 func (r *recorder) WriteHeader(status int) {

@@ -235,10 +235,10 @@ func TestLogLine(t *testing.T) {
 		seen = append(seen, *s)
 	}
 	h := f.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s := ScopeOf(r)
+		s := ScopeOf(w)
 		s.Route, s.Account = "/balance", 7
 		if r.Method == http.MethodPost {
-			Fail(w, s, errors.New("the disk is full"), Upper)
+			Fail(w, errors.New("the disk is full"), Upper)
 			return
 		}
 		_ = Write(w, Answer{Status: http.StatusTeapot, Body: "tea"})
@@ -288,7 +288,7 @@ func TestLogLineOfGoneClient(t *testing.T) {
 	t.Parallel()
 	f, log := newFrame()
 	h := f.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		Fail(w, ScopeOf(r), errors.New("waited too long for a turn"), Upper)
+		Fail(w, errors.New("waited too long for a turn"), Upper)
 	}))
 	ctx, hangUp := context.WithCancel(t.Context())
 	hangUp()
