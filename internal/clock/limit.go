@@ -27,6 +27,15 @@ func Until(ctx context.Context, end time.Time, cause error) (context.Context, co
 	return l, l.cancel
 }
 
+// EndsByTime returns when ctx ends, and whether nothing else can end it: then its deadline is all that has to be watched.
+// It knows that of a limit for whose end nobody waits yet. Otherwise there is no moment to be relied on.
+func EndsByTime(ctx context.Context) (end time.Time, alone bool) {
+	if l, ok := ctx.(*limit); ok && l.isIdle() && l.Context.Done() == nil {
+		return l.end, true
+	}
+	return time.Time{}, false
+}
+
 // limit is a context with a deadline that makes its timer only when somebody waits for it.
 type limit struct {
 	context.Context // what it limits

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ponte-pay/ponte/internal/clock"
 )
 
 const (
@@ -72,6 +74,7 @@ type conn struct {
 	out    *bufio.Writer
 	left   int64 // bytes that may be read yet
 	sent   bool  // something of the request was, or may have been
+	timed  bool  // it has a deadline
 	since  time.Time
 }
 
@@ -97,6 +100,19 @@ var longAgo = time.Unix(1, 0)
 
 // giveUp ends what is being read or written.
 func (c *conn) giveUp() { _ = c.net.SetDeadline(longAgo) }
+
+// endWith lets ctx end what is read and written from now on. The function stops that, and reports whether nothing was ended.
+func (c *conn) endWith(ctx context.Context) (stop func() bool) {
+	end, alone := clock.EndsByTime(ctx)
+	if alone || c.timed {
+		c.timed = alone
+		_ = c.net.SetDeadline(end)
+	}
+	if alone {
+		return func() bool { return true } // what time has ended has failed
+	}
+	return context.AfterFunc(ctx, c.giveUp)
+}
 
 // isDead reports whether the other side of an idle connection has closed it, or has sent what nobody asked for. That may have
 // come with the answer before it, so that TLS has it already, or in has its end.
@@ -133,7 +149,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, &NotSentError{err}
 	}
-	stop := context.AfterFunc(ctx, c.giveUp)
+	stop := c.endWith(ctx)
 	answer, err := t.exchange(c, r)
 	if err != nil {
 		stop()
@@ -167,7 +183,7 @@ func (t *Transport) exchange(c *conn, r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	for range interimMax + 1 {
-		answer, err := http.ReadResponse(c.in, r)
+		answer, err := readAnswer(c.in, r)
 		switch {
 		case err != nil:
 			return nil, err
@@ -263,13 +279,9 @@ func (t *Transport) take(ctx context.Context, u *url.URL) (*conn, error) {
 		return nil, err
 	}
 	h := t.enter(place{u.Scheme, u.Host})
-	if h.slots != nil {
-		select {
-		case h.slots <- struct{}{}:
-		case <-ctx.Done():
-			t.leave(h)
-			return nil, ctx.Err()
-		}
+	if err := h.takeSlot(ctx); err != nil {
+		t.leave(h)
+		return nil, err
 	}
 	for c := t.pop(h); c != nil; c = t.pop(h) {
 		if time.Since(c.since) < t.IdleTimeMax && !c.isDead() {
@@ -284,6 +296,24 @@ func (t *Transport) take(ctx context.Context, u *url.URL) (*conn, error) {
 	}
 	c.host = h
 	return c, nil
+}
+
+// takeSlot waits for one. Only who has to wait asks for ctx's end, which may cost a timer.
+func (h *host) takeSlot(ctx context.Context) error {
+	if h.slots == nil {
+		return nil
+	}
+	select {
+	case h.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case h.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // enter returns the host of a place, which stays known until the caller leaves it.

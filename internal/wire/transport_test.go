@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/clock/clocktest"
 	"github.com/ponte-pay/ponte/internal/wire"
 )
@@ -245,6 +246,50 @@ func TestGivenUp(t *testing.T) {
 				t.Errorf("%d connections, want 1", got)
 			}
 		})
+	}
+}
+
+// TestTimeIsUp ends requests whose context ends by time alone, and looks that no deadline stays for the requests after them.
+func TestTimeIsUp(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/silent":
+			<-hold
+		case "/half":
+			w.Header().Set("Content-Length", "9")
+			_, _ = io.WriteString(w, "half")
+			_ = http.NewResponseController(w).Flush()
+			<-hold
+		}
+		_, _ = io.WriteString(w, "ok")
+	})
+	t.Cleanup(func() { close(hold) })
+	transport, dials := newTransport(t)
+	within := func(d time.Duration) context.Context {
+		ctx, cancel := clock.Within(context.WithoutCancel(t.Context()), d)
+		t.Cleanup(cancel)
+		if _, alone := clock.EndsByTime(ctx); !alone {
+			t.Error("something else can end it")
+		}
+		return ctx
+	}
+	for _, path := range []string{"/silent", "/half"} {
+		if _, _, err := ask(within(20*time.Millisecond), transport, http.MethodPost, url+path, ""); !errors.Is(err, context.DeadlineExceeded) || wire.SentNothing(err) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	const short = 50 * time.Millisecond
+	began := time.Now()
+	for _, ctx := range []context.Context{within(short), t.Context(), within(time.Minute), t.Context()} {
+		if _, body, err := ask(ctx, transport, http.MethodPost, url, ""); body != "ok" || err != nil {
+			t.Errorf("%q, %v", body, err)
+		}
+		time.Sleep(max(0, 2*short-time.Since(began))) // past the first one's deadline
+	}
+	if got := dials.Load(); got != 3 {
+		t.Errorf("%d connections, want 3", got)
 	}
 }
 
