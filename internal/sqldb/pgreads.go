@@ -45,7 +45,7 @@ func newLookups(pool *pgxpool.Pool) *lookups {
 	return &lookups{
 		pool:    pool,
 		timeMax: lookupTripMax,
-		rides:   rides[*question]{leadsMax: lookupLeadsMax, seats: lookupsMax, mayLeave: true},
+		rides:   rides[*question]{leadsMax: lookupLeadsMax, seats: lookupsMax},
 		texts:   questionTexts{form: whatFound},
 	}
 }
@@ -61,8 +61,7 @@ func (l *lookups) takes(sql string) bool {
 	return is == true
 }
 
-// ask lets a question take part in a trip. One whose caller stops waiting may still be on its way: its arguments are a number
-// and an identifier or a text, which nobody changes.
+// ask lets a question take part in a trip.
 func (l *lookups) ask(ctx context.Context, q *question) error {
 	err := ctx.Err()
 	if err == nil {

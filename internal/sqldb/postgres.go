@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/puddle/v2"
+
+	"github.com/ponte-pay/ponte/internal/clock"
 )
 
 const (
@@ -122,7 +124,7 @@ func (d *pgDriver) apart() driver {
 }
 
 func (d *pgDriver) detach(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	return clock.Until(context.WithoutCancel(ctx), deadline, nil)
 }
 
 func (d *pgDriver) lock(ctx context.Context, keys []int64, q *question) error {

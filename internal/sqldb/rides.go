@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 )
 
 // rides lets callers share round trips. Whoever finds a lead free drives, with all who wait; whoever finds none waits until
@@ -13,18 +14,28 @@ import (
 type rides[T any] struct {
 	leadsMax int  // trips under way
 	seats    int  // callers that share a trip
-	mayLeave bool // whoever stops waiting does so on the way too; what it has brought stays there
 	isShort  bool // trips take no time worth mentioning: nobody stops waiting
 
 	mu      sync.Mutex
 	leads   int         // under way
 	waiting []*rider[T] // in order of arrival
+	watched bool        // somebody looks at the line, see watch
 }
 
 type rider[T any] struct {
 	one  T
-	told chan bool // has room for one: true is to drive the next trip, false is to have been on one
+	ctx  context.Context //nolint:containedctx // whose end is looked at for it
+	told chan told       // has room for one
 }
+
+// told is what a rider waits for.
+type told int
+
+const (
+	toDrive told = iota // the next trip
+	hasBeen             // on one
+	isLate              // for any
+)
 
 // ride returns when one has been on a trip, or fails when it never was. A driver calls board once it is ready to go: that
 // returns its own one with all who wait by then. What becomes of each is written into it; one that finds nothing written
@@ -41,42 +52,42 @@ func (r *rides[T]) ride(ctx context.Context, one T, drive func(ctx context.Conte
 		r.mu.Unlock()
 		return fmt.Errorf("%w: %d callers are waiting", ErrUnavailable, waitingMax)
 	}
-	me := &rider[T]{one, make(chan bool, 1)}
+	me := &rider[T]{one, ctx, make(chan told, 1)}
 	r.waiting = append(r.waiting, me)
+	r.watchLocked()
 	r.mu.Unlock()
-
-	lead, err := r.wait(ctx, me)
-	if err != nil {
-		return err
-	}
-	if lead {
+	switch <-me.told {
+	case toDrive:
 		r.lead(ctx, one, drive)
+	case isLate:
+		return errNoTurn
+	case hasBeen:
 	}
 	return nil
 }
 
-// wait returns whether to drive the next trip, or fails when me has stopped waiting.
-func (r *rides[T]) wait(ctx context.Context, me *rider[T]) (lead bool, err error) {
-	if r.isShort {
-		return <-me.told, nil
+// watch tells those in line whose time is over, and looks again for as long as there is a line. So nobody needs a timer of
+// its own. Whoever is on its way waits for the end of the trip, which has a limit too.
+func (r *rides[T]) watch() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = slices.DeleteFunc(r.waiting, func(one *rider[T]) bool {
+		late := one.ctx.Err() != nil
+		if late {
+			one.told <- isLate
+		}
+		return late
+	})
+	r.watched = false
+	r.watchLocked()
+}
+
+// watchLocked has the line looked at in a while, if there is one.
+func (r *rides[T]) watchLocked() {
+	if len(r.waiting) > 0 && !r.watched && !r.isShort {
+		r.watched = true
+		time.AfterFunc(lineEvery, r.watch)
 	}
-	select {
-	case lead = <-me.told:
-		return lead, nil
-	case <-ctx.Done():
-	}
-	if r.leave(me) {
-		return false, errNoTurn
-	}
-	select {
-	case lead = <-me.told:
-		return lead, nil
-	default: // it is on its way
-	}
-	if r.mayLeave {
-		return false, errNoTurn
-	}
-	return <-me.told, nil // its driver has a deadline too
 }
 
 // lead drives, and then makes the one who has waited longest a driver.
@@ -85,7 +96,7 @@ func (r *rides[T]) lead(ctx context.Context, own T, drive func(ctx context.Conte
 	var others []*rider[T]
 	defer func() { // also when it ends by a panic
 		for _, o := range others {
-			o.told <- false
+			o.told <- hasBeen
 		}
 	}()
 	drive(ctx, own, func() []T {
@@ -110,18 +121,6 @@ func (r *rides[T]) gather() []*rider[T] {
 	return group
 }
 
-// leave takes me out of the line and reports whether it was still there.
-func (r *rides[T]) leave(me *rider[T]) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := slices.Index(r.waiting, me)
-	if i < 0 {
-		return false
-	}
-	r.waiting = slices.Delete(r.waiting, i, i+1)
-	return true
-}
-
 // passOn makes the one who has waited longest a driver.
 func (r *rides[T]) passOn() {
 	r.mu.Lock()
@@ -130,6 +129,6 @@ func (r *rides[T]) passOn() {
 		r.leads--
 		return
 	}
-	r.waiting[0].told <- true
+	r.waiting[0].told <- toDrive
 	r.waiting = slices.Delete(r.waiting, 0, 1)
 }

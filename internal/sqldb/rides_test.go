@@ -4,52 +4,66 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
-// Whoever stops waiting on the way waits for the end of the trip, unless it may leave.
-func TestRidesLeave(t *testing.T) {
+// Whoever is in line when its time is over is told so; whoever is on its way waits for the end of the trip.
+func TestRidesLate(t *testing.T) {
 	t.Parallel()
-	for _, mayLeave := range []bool{true, false} {
-		r := &rides[string]{leadsMax: 1, seats: 2, mayLeave: mayLeave}
-		ready, aboard, arrive := make(chan bool), make(chan []string), make(chan bool)
-		drive := func(_ context.Context, _ string, board func() []string) {
-			ready <- true
-			<-ready
-			aboard <- board()
-			<-arrive
-		}
-		told := make(chan error, 2)
-		go func() { told <- r.ride(t.Context(), "driver", drive) }()
-		<-ready
-		ctx, cancel := context.WithCancel(t.Context())
-		left := make(chan error, 1)
-		go func() { left <- r.ride(ctx, "rider", nil) }()
-		for isInLine := false; !isInLine; {
-			r.mu.Lock()
-			isInLine = len(r.waiting) == 1
-			r.mu.Unlock()
-		}
+	r := &rides[string]{leadsMax: 1, seats: 2}
+	ready, aboard, arrive := make(chan bool), make(chan []string), make(chan bool)
+	drive := func(_ context.Context, _ string, board func() []string) {
 		ready <- true
-		if got := <-aboard; len(got) != 2 {
-			t.Fatalf("aboard are %v", got)
-		}
-		cancel()
-		if mayLeave {
-			if err := <-left; !errors.Is(err, errNoTurn) {
-				t.Errorf("left with %v", err)
+		<-ready
+		aboard <- board()
+		<-arrive
+	}
+	begin := func(ctx context.Context, one string) chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- r.ride(ctx, one, drive) }()
+		return ended
+	}
+	line := func(want int) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; {
+			r.mu.Lock()
+			got := len(r.waiting)
+			r.mu.Unlock()
+			if got == want {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%d are in line, want %d", got, want)
 			}
 		}
-		arrive <- true
-		if err := <-told; err != nil {
-			t.Error(err)
-		}
-		if !mayLeave {
-			if err := <-left; err != nil {
-				t.Errorf("arrived with %v", err)
-			}
-		}
-		if r.leads != 0 {
-			t.Errorf("%d leads are under way", r.leads)
-		}
+	}
+	driver := begin(t.Context(), "driver")
+	<-ready
+	ctx, cancel := context.WithCancel(t.Context())
+	rider := begin(ctx, "rider")
+	line(1)
+	late := begin(ctx, "late")
+	line(2)
+	ready <- true
+	if got := <-aboard; len(got) != 2 || got[1] != "rider" {
+		t.Fatalf("aboard are %v", got)
+	}
+	cancel()
+	if err := <-late; !errors.Is(err, errNoTurn) {
+		t.Errorf("late: %v", err)
+	}
+	select {
+	case err := <-rider:
+		t.Errorf("left on the way: %v", err)
+	default:
+	}
+	arrive <- true
+	if err := errors.Join(<-driver, <-rider); err != nil {
+		t.Error(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.leads != 0 || len(r.waiting) != 0 {
+		t.Errorf("%d leads are under way, %d wait", r.leads, len(r.waiting))
 	}
 }
