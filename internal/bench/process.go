@@ -36,6 +36,9 @@ func (r *run) start(ctx context.Context, name, folder string, args ...string) (*
 		ready = "/readyz"
 	}
 	process := r.ponte(ctx, line...)
+	if name == "simulator" {
+		process.Env = append(process.Env, "GOMAXPROCS=1") // one core is more than it needs; on others it would only look for work
+	}
 	return process, "http://" + address, await(ctx, process, address, ready)
 }
 

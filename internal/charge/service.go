@@ -3,7 +3,6 @@ package charge
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +21,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/ledger"
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/oplog"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
@@ -139,14 +139,10 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	if err != nil {
 		return Charge{}, err
 	}
-	routing, err := describe(at.Attempts)
-	if err != nil {
-		return Charge{}, err
-	}
 	c := Charge{
 		Account: r.Account.ID, TxID: txid, ExternalID: r.ExternalID, Status: Pending, Amount: r.Amount,
 		Description: r.Description, PayerName: r.PayerName, PayerDocument: r.PayerDocument, PostbackURL: r.PostbackURL,
-		Origin: cmp.Or(r.Origin, account.OriginAPI), Acquirer: at.Acquirer, Routing: routing, CopyPaste: at.Charge.CopyPaste, key: r.Key, hash: r.Hash,
+		Origin: cmp.Or(r.Origin, account.OriginAPI), Acquirer: at.Acquirer, Routing: describe(at.Attempts), CopyPaste: at.Charge.CopyPaste, key: r.Key, hash: r.Hash,
 	}
 	kept, err := s.store(ctx, c, r.ExpiresIn, claim)
 	switch {
@@ -159,26 +155,26 @@ func (s *Service) create(ctx context.Context, r *Request, claim idempotency.Clai
 	return kept, err
 }
 
-// describe tells operators why a charge is where it is.
-func describe(attempts []acquirer.Attempt) (string, error) {
-	type attempt struct {
-		Acquirer string `json:"acquirer"`
-		Reason   string `json:"reason"`
-		Outcome  string `json:"outcome"`
-		Error    string `json:"error,omitempty"`
-		Millis   int64  `json:"took_ms"`
-	}
-	list := make([]attempt, 0, len(attempts))
-	for _, a := range attempts {
-		line := attempt{Acquirer: a.Acquirer, Reason: string(a.Reason), Outcome: a.Outcome.String(), Millis: a.Took.Milliseconds()}
-		if a.Err != nil {
-			line.Error = a.Err.Error()
+// describe tells operators why a charge is where it is, as JSON.
+func describe(attempts []acquirer.Attempt) string {
+	to := append(make([]byte, 0, routingBytesUsual), '[')
+	for i, a := range attempts {
+		if i > 0 {
+			to = append(to, ',')
 		}
-		list = append(list, line)
+		to = plainjson.AppendMember(to, `{"acquirer":`, a.Acquirer)
+		to = plainjson.AppendMember(to, `,"reason":`, string(a.Reason))
+		to = plainjson.AppendMember(to, `,"outcome":`, a.Outcome.String())
+		if a.Err != nil {
+			to = plainjson.AppendMember(to, `,"error":`, a.Err.Error())
+		}
+		to = append(plainjson.AppendNumber(to, `,"took_ms":`, a.Took.Milliseconds()), '}')
 	}
-	b, err := json.Marshal(list)
-	return string(b), err
+	return string(append(to, ']'))
 }
+
+// routingBytesUsual is what the description of one attempt takes, so that room is made once.
+const routingBytesUsual = 128
 
 // store writes the charge and its event in one round trip.
 func (s *Service) store(ctx context.Context, c Charge, expiresIn time.Duration, claim idempotency.Claim) (Charge, error) {

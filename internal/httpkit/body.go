@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ponte-pay/ponte/internal/fault"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // BodyBytesMax is the largest body that a request may have.
@@ -86,11 +86,9 @@ func readBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
 	}
-	var b bytes.Buffer
-	b.Grow(int(max(0, r.ContentLength)) + bytes.MinRead)
-	_, err := b.ReadFrom(io.LimitReader(r.Body, BodyBytesMax+1))
+	body, err := wire.ReadBody(r.Body, r.ContentLength, BodyBytesMax)
 	var overLimit *http.MaxBytesError
-	if b.Len() > BodyBytesMax || errors.As(err, &overLimit) {
+	if len(body) > BodyBytesMax || errors.As(err, &overLimit) {
 		return nil, tooLarge()
 	}
 	if err != nil {
@@ -98,7 +96,7 @@ func readBody(r *http.Request) ([]byte, error) {
 		e.Cause = fmt.Errorf("httpkit: read body: %w", err)
 		return nil, e
 	}
-	return b.Bytes(), nil
+	return body, nil
 }
 
 func tooLarge() *fault.Error {

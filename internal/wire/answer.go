@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,6 +16,8 @@ const (
 	protocol    = "HTTP/1.1"
 	statusBytes = len(protocol + " 200 ")
 	linesUsual  = 8 // of a head
+
+	bodyBytesUsual = 511
 )
 
 // readAnswer reads the head of an answer. The usual one is read here, because [http.ReadResponse] takes longer over it than
@@ -108,6 +111,27 @@ func isText(s string) bool {
 		}
 	}
 	return true
+}
+
+// ReadBody reads a body to its end, or one byte more than it may have. The length is what was said of it, negative for
+// nothing: when that is true, no more room is made than it takes.
+func ReadBody(in io.Reader, length, bytesMax int64) ([]byte, error) {
+	if length < 0 {
+		length = bodyBytesUsual
+	}
+	body := make([]byte, 0, min(length, bytesMax)+1) // and a byte in which it ends
+	for {
+		n, err := in.Read(body[len(body):min(int64(cap(body)), bytesMax+1)])
+		body = body[:len(body)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case err != nil || int64(len(body)) > bytesMax:
+			return body, err
+		case len(body) == cap(body):
+			body = slices.Grow(body, 1)
+		}
+	}
 }
 
 // sized is a body of known length.

@@ -16,6 +16,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/clock"
 	"github.com/ponte-pay/ponte/internal/pix"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 )
 
 const (
@@ -93,6 +94,23 @@ type newValue struct {
 	Original string `json:"original"` // money is a string, by the standard
 }
 
+// AppendJSON writes it as encoding/json would.
+func (n *newCob) AppendJSON(to []byte) []byte {
+	to = plainjson.AppendNumber(to, `{"calendario":{"expiracao":`, n.Calendar.Seconds)
+	to = append(to, '}')
+	if n.Payer != nil {
+		to = append(to, `,"devedor":{`...)
+		to = plainjson.AppendOptional(to, `"cpf":`, n.Payer.CPF)
+		to = plainjson.AppendOptional(to, `"cnpj":`, n.Payer.CNPJ) // one of them, see debtor
+		to = plainjson.AppendMember(to, `,"nome":`, n.Payer.Name)
+		to = append(to, '}')
+	}
+	to = plainjson.AppendMember(to, `,"valor":{"original":`, n.Value.Original)
+	to = plainjson.AppendMember(to, `},"chave":`, n.Key)
+	to = plainjson.AppendOptional(to, `,"solicitacaoPagador":`, n.Description)
+	return append(to, '}')
+}
+
 // CreateCharge makes a charge. See [acquirer.Acquirer].
 //
 // At an acquirer that follows the standard to the letter, a second charge with another amount under a txid that is still
@@ -134,7 +152,7 @@ func (c *Client) CreateCharge(ctx context.Context, n acquirer.NewCharge) (acquir
 func (c *Client) put(ctx context.Context, n acquirer.NewCharge) (acquirer.Charge, *acquirer.Error) {
 	ctx, cancel := clock.Within(ctx, c.limits.create)
 	defer cancel()
-	body := newCob{
+	body := &newCob{
 		Calendar: newCalendar{int64(n.ExpiresIn / time.Second)}, Payer: debtor(n), Value: newValue{n.Amount.String()},
 		Key: c.config.Key, Description: n.Description,
 	}

@@ -6,10 +6,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -18,12 +16,14 @@ import (
 	"github.com/ponte-pay/ponte/internal/acquirer"
 	"github.com/ponte-pay/ponte/internal/acquirer/lenient"
 	"github.com/ponte-pay/ponte/internal/clock"
+	"github.com/ponte-pay/ponte/internal/plainjson"
 	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 const (
-	bodyBytesMax   = 1 << 20 // of an answer
-	statusSpanSize = 100
+	bodyBytesMax      = 1 << 20 // of an answer
+	requestBytesUsual = 256     // of what is sent, so that room is made once
+	statusSpanSize    = 100
 )
 
 // What is in each request.
@@ -124,7 +124,7 @@ func (c Call) request(base string) (request, error) {
 		r.url += "?" + c.Query.Encode()
 	}
 	if c.Body != nil {
-		body, err := json.Marshal(c.Body)
+		body, err := plainjson.Append(make([]byte, 0, requestBytesUsual), c.Body)
 		if err != nil {
 			return request{}, fmt.Errorf("bcb: %s: %w", c.Operation, err)
 		}
@@ -165,12 +165,11 @@ func (c *Client) roundTrip(ctx context.Context, r request) (answer, error) {
 		return answer{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	var body bytes.Buffer
-	body.Grow(int(min(max(0, response.ContentLength), bodyBytesMax)) + bytes.MinRead)
-	if _, err := body.ReadFrom(io.LimitReader(response.Body, bodyBytesMax+1)); err != nil {
+	body, err := wire.ReadBody(response.Body, response.ContentLength, bodyBytesMax)
+	if err != nil {
 		return answer{}, fmt.Errorf("read the answer, %s: %w", response.Status, err)
 	}
-	return answer{response.StatusCode, body.Bytes()}, nil
+	return answer{response.StatusCode, body}, nil
 }
 
 // broken is what the network's failure means.
