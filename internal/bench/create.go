@@ -24,7 +24,7 @@ func (r *run) create(ctx context.Context, e engine) error {
 	}
 	defer s.close()
 	send := traffic{
-		address: s.address, connections: chargeConnections, want: "HTTP/1.1 201",
+		address: s.address, connections: chargeConnections, want: "HTTP/1.1 201", isLittle: true,
 		next: func(scrap []byte) []byte { return s.createCharge().write(scrap) },
 	}
 	r.say("POST /v1/charges on %s", e.name)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,7 @@ type traffic struct {
 	perSecond   float64                   // an even pace; 0 for as fast as answers come
 	next        func(scrap []byte) []byte // the next request, which may use scrap's room; nil ends its connection
 	want        string                    // what every answer begins with
+	isLittle    bool                      // one core is enough to send it: on more the generator would look for work that is not there
 	each        func(body []byte)         // looks at a body, which is used again afterwards; nil for none
 }
 
@@ -50,6 +52,9 @@ type flow struct {
 // At an even pace an answer's time counts from when its request should have been sent: a server that stalls makes later
 // requests wait, and that is its time too.
 func (r *run) hammer(ctx context.Context, limit time.Duration, t *traffic) (flow, error) {
+	if t.isLittle {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	}
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	var sent, answers atomic.Int64

@@ -26,7 +26,7 @@ func (r *run) payouts(ctx context.Context, e engine) error {
 	}
 	defer s.close()
 	send := traffic{
-		address: s.address, connections: payers, want: "HTTP/1.1 201",
+		address: s.address, connections: payers, want: "HTTP/1.1 201", isLittle: true,
 		next: func(scrap []byte) []byte { return s.createPayout().write(scrap) },
 	}
 	r.say("POST /v1/payouts on %s", e.name)
