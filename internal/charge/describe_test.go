@@ -19,7 +19,7 @@ func TestDescribe(t *testing.T) {
 		Error    string `json:"error,omitempty"`
 		Millis   int64  `json:"took_ms"`
 	}
-	failed := acquirer.Attempt{Acquirer: "alpha", Reason: "rule \"2\"", Outcome: acquirer.Refused, Err: errors.New("no\n"), Took: 1999 * time.Microsecond}
+	failed := acquirer.Attempt{Acquirer: "alpha", Reason: "rule \"2\"", Outcome: acquirer.Refused, Err: errors.New("no \"such\" key"), Took: 1999 * time.Microsecond}
 	went := acquirer.Attempt{Acquirer: "beta"}
 	for _, tt := range []struct {
 		attempts []acquirer.Attempt
@@ -27,7 +27,7 @@ func TestDescribe(t *testing.T) {
 	}{
 		{nil, []line{}},
 		{[]acquirer.Attempt{failed, went}, []line{
-			{"alpha", "rule \"2\"", acquirer.Refused.String(), "no\n", 1},
+			{"alpha", "rule \"2\"", acquirer.Refused.String(), "no \"such\" key", 1},
 			{"beta", "", went.Outcome.String(), "", 0},
 		}},
 	} {

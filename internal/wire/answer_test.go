@@ -82,6 +82,7 @@ func read(by func(*bufio.Reader, *http.Request) (*http.Response, error), text st
 		w.failed = true
 		return w
 	}
+	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	rest, _ := io.ReadAll(in)
 	return whole{
@@ -98,9 +99,12 @@ func TestUsualAnswer(t *testing.T) {
 		"HTTP/1.1 201 Created\r\nServer: x/1\r\ndate: Sun, 15 Nov 2026 12:00:00 GMT\r\nConnection: keep-alive\r\nContent-Length: 0",
 		"HTTP/1.1 422 Unprocessable Entity\r\ncontent-type: application/problem+json\r\ncontent-length: 512",
 	} {
-		if readUsual(head) == nil {
+		answer := readUsual(head)
+		if answer == nil {
 			t.Errorf("%q is read by net/http", head)
+			continue
 		}
+		answer.Body.Close()
 	}
 }
 
