@@ -38,7 +38,8 @@ type API struct {
 	deposits    *deposit.Service
 	withdrawals *withdrawal.Service
 
-	mux    *http.ServeMux // of the routes and of all the rest
+	mux    *http.ServeMux // of the routes and of the rest
+	rest   http.Handler   // for what no route takes
 	routes *http.ServeMux // of the routes alone, which knows the methods of each path
 }
 
@@ -67,7 +68,8 @@ func New(s Services) *API {
 	for _, r := range routes() {
 		a.handle(r)
 	}
-	a.mux.Handle("/", a.by(nil))
+	a.rest = a.by(nil)
+	a.mux.Handle("/", a.rest)
 	return a
 }
 
@@ -86,14 +88,19 @@ type call struct {
 
 // ServeHTTP answers one request. It is called inside a [httpkit.Frame].
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch p := r.URL.EscapedPath(); {
+	switch {
 	case !strings.HasPrefix(r.URL.Path, Prefix+"/"):
 		httpkit.Fail(w, errNoRoute, Spelling(r.URL.Path)) // not ours to guard
-	case path.Clean(p) != p: // the mux would redirect such a path to its clean form; an API says that there is none
-		a.by(nil).ServeHTTP(w, r)
+	case !isClean(r): // the mux would redirect such a path to its clean form; an API says that there is none
+		a.rest.ServeHTTP(w, r)
 	default:
 		a.mux.ServeHTTP(w, r)
 	}
+}
+
+func isClean(r *http.Request) bool {
+	p := r.URL.EscapedPath()
+	return path.Clean(p) == p
 }
 
 // by returns what answers requests by a route, or those that no route takes.
@@ -134,6 +141,9 @@ var errNoRoute = fault.New(fault.NotFound, "not_found", "there is no such route;
 // allowed returns the methods of a path that no route has taken; "" for none. Only a mux knows them, and tells them by
 // answering.
 func (a *API) allowed(r *http.Request) string {
+	if !isClean(r) {
+		return ""
+	}
 	probe := probe{header: http.Header{}}
 	handler, _ := a.routes.Handler(r)
 	handler.ServeHTTP(&probe, r)

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/pix"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // Prefix is where notifications arrive.
@@ -104,7 +104,7 @@ func (h *Handler) take(r *http.Request, scope *httpkit.Scope) error {
 	case r.Method != http.MethodPost:
 		return errMethod
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, bodyBytesMax+1))
+	body, err := wire.ReadBody(r.Body, r.ContentLength, bodyBytesMax)
 	switch {
 	case err != nil:
 		return err

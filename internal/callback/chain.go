@@ -2,12 +2,12 @@ package callback
 
 import (
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/ponte-pay/ponte/internal/chain"
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // Chain takes the notifications of a crypto provider.
@@ -55,7 +55,7 @@ func (h *Chain) take(r *http.Request, scope *httpkit.Scope) error {
 	if r.Method != http.MethodPost {
 		return errMethod
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, bodyBytesMax+1))
+	body, err := wire.ReadBody(r.Body, r.ContentLength, bodyBytesMax)
 	switch {
 	case err != nil:
 		return err

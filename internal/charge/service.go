@@ -166,7 +166,7 @@ func describe(attempts []acquirer.Attempt) string {
 		to = plainjson.AppendMember(to, `,"reason":`, string(a.Reason))
 		to = plainjson.AppendMember(to, `,"outcome":`, a.Outcome.String())
 		if a.Err != nil {
-			to = plainjson.AppendMember(to, `,"error":`, a.Err.Error())
+			to = plainjson.AppendOptional(to, `,"error":`, a.Err.Error())
 		}
 		to = append(plainjson.AppendNumber(to, `,"took_ms":`, a.Took.Milliseconds()), '}')
 	}

@@ -162,3 +162,49 @@ func BenchmarkWithin(b *testing.B) {
 		})
 	}
 }
+
+// TestEndsByTime is about contexts that nothing but time can end, and above all about those that something else can.
+func TestEndsByTime(t *testing.T) {
+	t.Parallel()
+	within := func(ctx context.Context) context.Context {
+		ctx, cancel := Within(ctx, time.Hour)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	type key struct{}
+	lasting := context.WithoutCancel(t.Context())
+	cancelable, cancel := context.WithCancel(lasting)
+	defer cancel()
+	canceled, end := Within(lasting, time.Hour)
+	end()
+	awaited := within(lasting)
+	_ = awaited.Done()
+	timed, stop := context.WithTimeout(lasting, time.Hour)
+	defer stop()
+	shorter, cancelShorter := Within(within(lasting), time.Minute)
+	defer cancelShorter()
+	insideAwaited, cancelInside := Within(awaited, time.Minute)
+	defer cancelInside()
+	for _, tt := range []struct {
+		name  string
+		ctx   context.Context
+		alone bool
+	}{
+		{"a limit", within(lasting), true},
+		{"of values", within(context.WithValue(lasting, key{}, 1)), true},
+		{"inside a limit", shorter, true},
+		{"of what can be canceled", within(cancelable), false},
+		{"canceled", canceled, false},
+		{"awaited", awaited, false},
+		{"inside one that is awaited", insideAwaited, false},
+		{"below values", context.WithValue(within(lasting), key{}, 1), false},
+		{"context's own", timed, false},
+		{"no limit", lasting, false},
+	} {
+		ends, alone := EndsByTime(tt.ctx)
+		deadline, _ := tt.ctx.Deadline()
+		if alone != tt.alone || alone && !ends.Equal(deadline) || !alone && !ends.IsZero() {
+			t.Errorf("%s: %v, %v", tt.name, ends, alone)
+		}
+	}
+}

@@ -51,7 +51,7 @@ type Scope struct {
 	Err       error      // what the answer does not tell; nil for none
 }
 
-// ScopeOf returns the scope of the request whose answer is written to w, inside a [Frame].
+// ScopeOf returns the scope of the request whose answer is written to w. It panics outside a [Frame].
 func ScopeOf(w http.ResponseWriter) *Scope {
 	rec, _ := w.(*recorder)
 	return &rec.scope

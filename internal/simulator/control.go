@@ -14,6 +14,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/httpkit"
 	"github.com/ponte-pay/ponte/internal/id"
 	"github.com/ponte-pay/ponte/internal/money"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // newHandler returns the control routes and the page.
@@ -91,7 +92,7 @@ func (p *probe) WriteHeader(int)             {}
 
 // readFields reads the body of a control route.
 func readFields(r *http.Request) (fields *httpkit.FieldReader, body []byte, err error) {
-	if body, err = io.ReadAll(io.LimitReader(r.Body, httpkit.BodyBytesMax+1)); err != nil {
+	if body, err = wire.ReadBody(r.Body, r.ContentLength, httpkit.BodyBytesMax); err != nil {
 		return nil, nil, fault.New(fault.Invalid, "", "the body could not be read to its end")
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -25,14 +25,14 @@ type rides[T any] struct {
 type rider[T any] struct {
 	one  T
 	ctx  context.Context //nolint:containedctx // whose end is looked at for it
-	told chan told       // has room for one
+	told chan news       // has room for one
 }
 
-// told is what a rider waits for.
-type told int
+// news are what a rider waits for.
+type news int
 
 const (
-	toDrive told = iota // the next trip
+	toDrive news = iota // the next trip
 	hasBeen             // on one
 	isLate              // for any
 )
@@ -52,7 +52,7 @@ func (r *rides[T]) ride(ctx context.Context, one T, drive func(ctx context.Conte
 		r.mu.Unlock()
 		return fmt.Errorf("%w: %d callers are waiting", ErrUnavailable, waitingMax)
 	}
-	me := &rider[T]{one, ctx, make(chan told, 1)}
+	me := &rider[T]{one, ctx, make(chan news, 1)}
 	r.waiting = append(r.waiting, me)
 	r.watchLocked()
 	r.mu.Unlock()
@@ -71,15 +71,18 @@ func (r *rides[T]) ride(ctx context.Context, one T, drive func(ctx context.Conte
 func (r *rides[T]) watch() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting = slices.DeleteFunc(r.waiting, func(one *rider[T]) bool {
-		late := one.ctx.Err() != nil
-		if late {
-			one.told <- isLate
-		}
-		return late
-	})
+	r.waiting = slices.DeleteFunc(r.waiting, (*rider[T]).tellLate)
 	r.watched = false
 	r.watchLocked()
+}
+
+// tellLate tells a rider whose time is over, and reports whether it is.
+func (one *rider[T]) tellLate() bool {
+	late := one.ctx.Err() != nil
+	if late {
+		one.told <- isLate
+	}
+	return late
 }
 
 // watchLocked has the line looked at in a while, if there is one.
@@ -121,10 +124,13 @@ func (r *rides[T]) gather() []*rider[T] {
 	return group
 }
 
-// passOn makes the one who has waited longest a driver.
+// passOn makes the one who has waited longest a driver. One whose time is over would come to nothing, and all others with it.
 func (r *rides[T]) passOn() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for len(r.waiting) > 0 && !r.isShort && r.waiting[0].tellLate() {
+		r.waiting = slices.Delete(r.waiting, 0, 1)
+	}
 	if len(r.waiting) == 0 {
 		r.leads--
 		return

@@ -3,6 +3,8 @@ package sqldb
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -35,6 +37,7 @@ func TestRidesLate(t *testing.T) {
 			if time.Now().After(end) {
 				t.Fatalf("%d are in line, want %d", got, want)
 			}
+			time.Sleep(time.Millisecond)
 		}
 	}
 	driver := begin(t.Context(), "driver")
@@ -65,5 +68,27 @@ func TestRidesLate(t *testing.T) {
 	defer r.mu.Unlock()
 	if r.leads != 0 || len(r.waiting) != 0 {
 		t.Errorf("%d leads are under way, %d wait", r.leads, len(r.waiting))
+	}
+}
+
+// Whoever is late when the lead is passed on is not made a driver.
+func TestRidesLateDriver(t *testing.T) {
+	t.Parallel()
+	over, end := context.WithCancel(t.Context())
+	end()
+	r := &rides[string]{leadsMax: 1, seats: 2, leads: 1}
+	for i, ctx := range []context.Context{over, over, t.Context(), over} {
+		r.waiting = append(r.waiting, &rider[string]{strconv.Itoa(i), ctx, make(chan news, 1)})
+	}
+	riders := slices.Clone(r.waiting)
+	r.passOn()
+	r.passOn()
+	for i, want := range []news{isLate, isLate, toDrive, isLate} {
+		if got := <-riders[i].told; got != want {
+			t.Errorf("rider %d was told %v, want %v", i, got, want)
+		}
+	}
+	if len(r.waiting) != 0 || r.leads != 0 {
+		t.Errorf("%d wait, %d leads are under way", len(r.waiting), r.leads)
 	}
 }

@@ -24,7 +24,10 @@ const (
 // it takes to send the request; that has all others.
 func readAnswer(in *bufio.Reader, r *http.Request) (*http.Response, error) {
 	if _, err := in.Peek(1); err != nil { // waits for it
-		return http.ReadResponse(in, r)
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF // as net/http says it
+		}
+		return nil, err
 	}
 	here, _ := in.Peek(in.Buffered())
 	end := bytes.Index(here, []byte("\r\n\r\n"))

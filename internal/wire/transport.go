@@ -123,9 +123,10 @@ func (c *conn) isDead() bool {
 	if _, plain := c.net.(*net.TCPConn); plain {
 		return false // nothing was read beyond the answer before, see RoundTrip
 	}
-	if c.net.SetReadDeadline(longAgo) != nil {
+	if c.net.SetDeadline(time.Time{}) != nil || c.net.SetReadDeadline(longAgo) != nil { // what is read may have to be answered
 		return true
 	}
+	c.timed = false
 	_, err := c.in.Peek(1) // reads only what is here
 	return !errors.Is(err, os.ErrDeadlineExceeded) || c.net.SetReadDeadline(time.Time{}) != nil
 }

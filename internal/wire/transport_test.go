@@ -252,8 +252,18 @@ func TestGivenUp(t *testing.T) {
 // TestTimeIsUp ends requests whose context ends by time alone, and looks that no deadline stays for the requests after them.
 func TestTimeIsUp(t *testing.T) {
 	t.Parallel()
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
+			t.Parallel()
+			timeIsUp(t, secure)
+		})
+	}
+}
+
+func timeIsUp(t *testing.T, secure bool) {
+	t.Helper()
 	hold := make(chan struct{})
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/silent":
 			<-hold
@@ -264,9 +274,19 @@ func TestTimeIsUp(t *testing.T) {
 			<-hold
 		}
 		_, _ = io.WriteString(w, "ok")
-	})
+	}))
+	t.Cleanup(s.Close)
 	t.Cleanup(func() { close(hold) })
-	transport, dials := newTransport(t)
+	start := s.Start
+	if secure {
+		start = s.StartTLS
+	}
+	start()
+	transport, dials := newTransport(t, func(w *wire.Transport) {
+		if secure {
+			w.TLS = s.Client().Transport.(*http.Transport).TLSClientConfig //nolint:forcetypeassert // httptest says so
+		}
+	})
 	within := func(d time.Duration) context.Context {
 		ctx, cancel := clock.Within(context.WithoutCancel(t.Context()), d)
 		t.Cleanup(cancel)
@@ -277,14 +297,14 @@ func TestTimeIsUp(t *testing.T) {
 	}
 	answered := func(ctx context.Context) {
 		t.Helper()
-		if _, body, err := ask(ctx, transport, http.MethodPost, url, ""); body != "ok" || err != nil {
+		if _, body, err := ask(ctx, transport, http.MethodPost, s.URL, ""); body != "ok" || err != nil {
 			t.Errorf("%q, %v", body, err)
 		}
 	}
 	const short = 50 * time.Millisecond
 	for _, path := range []string{"/silent", "/half"} {
 		answered(t.Context()) // makes the connection, whose making waits for ctx in its own way
-		if _, _, err := ask(within(short), transport, http.MethodPost, url+path, ""); !errors.Is(err, context.DeadlineExceeded) || wire.SentNothing(err) {
+		if _, _, err := ask(within(short), transport, http.MethodPost, s.URL+path, ""); !errors.Is(err, context.DeadlineExceeded) || wire.SentNothing(err) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package wire makes HTTP requests whose failures are taken for no more than they prove.
+// Package wire makes HTTP requests whose failures are taken for no more than they prove, and reads bodies on both sides.
 package wire
 
 import (

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -167,7 +166,7 @@ func (c *Client) roundTrip(ctx context.Context, call call, body []byte) (answer,
 		return answer{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	read, err := io.ReadAll(io.LimitReader(response.Body, bodyBytesMax+1))
+	read, err := wire.ReadBody(response.Body, response.ContentLength, bodyBytesMax)
 	if err != nil {
 		return answer{}, fmt.Errorf("read the answer, %s: %w", response.Status, err)
 	}

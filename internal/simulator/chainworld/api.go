@@ -3,7 +3,6 @@ package chainworld
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // Operations that a fault can name.
@@ -234,7 +234,7 @@ func (w *World) refuse(rw http.ResponseWriter, refused *refusal) {
 
 // readJSON reads the body of a request.
 func readJSON(r *http.Request, v any) *refusal {
-	body, err := io.ReadAll(io.LimitReader(r.Body, httpkit.BodyBytesMax+1))
+	body, err := wire.ReadBody(r.Body, r.ContentLength, httpkit.BodyBytesMax)
 	if err != nil || len(body) > httpkit.BodyBytesMax || json.Unmarshal(body, v) != nil {
 		return bad(codeParams, "the body is not JSON, or a field has a wrong type")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ponte-pay/ponte/internal/fault"
 	"github.com/ponte-pay/ponte/internal/httpkit"
+	"github.com/ponte-pay/ponte/internal/wire"
 )
 
 // Controls returns the control routes, which are all under /sim.
@@ -340,7 +341,7 @@ func (b flags) read(f *httpkit.FieldReader, name string, absent bool) bool {
 
 // readFields reads the body of a control route.
 func readFields(r *http.Request) (*httpkit.FieldReader, flags, error) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, httpkit.BodyBytesMax+1))
+	body, err := wire.ReadBody(r.Body, r.ContentLength, httpkit.BodyBytesMax)
 	if err != nil {
 		return nil, nil, fault.New(fault.Invalid, "", "the body could not be read to its end")
 	}
