@@ -222,8 +222,9 @@ func TestTokenAskerLeaves(t *testing.T) {
 	wait := hanging(t)
 	var first atomic.Bool
 	b := newBank(t, func(w http.ResponseWriter, r *http.Request) {
+		isFirst := !first.Swap(true) // before anybody knows of it
 		arrived <- struct{}{}
-		if !first.Swap(true) {
+		if isFirst {
 			wait(w, r)
 			return
 		}
