@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"io"
 	"maps"
@@ -140,4 +141,32 @@ func TestReadBody(t *testing.T) {
 			t.Errorf("%q of %d: got %q, %v", tt.text, tt.length, got, err)
 		}
 	}
+}
+
+// TestNoAnswer wants to be told why there is none.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	reset := errors.New("reset")
+	for _, tt := range []struct{ fails, want error }{
+		{reset, reset},
+		{io.EOF, io.ErrUnexpectedEOF},
+	} {
+		in := bufio.NewReader(&broken{tt.fails})
+		answer, err := readAnswer(in, &http.Request{Method: http.MethodPost})
+		if err == nil {
+			answer.Body.Close()
+		}
+		if !errors.Is(err, tt.want) {
+			t.Errorf("got %v, want %v", err, tt.want)
+		}
+	}
+}
+
+// broken fails once and then ends, as a connection does that was reset.
+type broken struct{ err error }
+
+func (b *broken) Read([]byte) (int, error) {
+	err := cmp.Or(b.err, io.EOF)
+	b.err = nil
+	return 0, err
 }
