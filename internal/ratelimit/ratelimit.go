@@ -30,7 +30,8 @@ const StepEvery = 250 * time.Millisecond
 
 const (
 	windowTime  = time.Minute // of business time
-	sliceMax    = 50          // tokens a node takes at once
+	sliceUsual  = 50          // tokens that a node takes at most at once, of a limit that is not high
+	slicesMin   = 1000        // into which a high limit is cut, so that not every few requests ask for tokens
 	waitingMax  = 256         // requests of this node that wait for tokens to be given back
 	keyWaitMax  = 32          // of those, with one key
 	shardCount  = 64

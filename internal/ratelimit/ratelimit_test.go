@@ -561,7 +561,7 @@ func TestCrashLosesOneSlice(t *testing.T) {
 		used += takeMany(t, b, "k", 600, 600)
 		step(t, b)
 	}
-	if used > 600 || used < 600-sliceMax {
+	if used > 600 || used < 600-sliceUsual {
 		t.Errorf("%d allowed, want 600 but for one slice", used)
 	}
 	h.advance(time.Minute)
@@ -662,6 +662,19 @@ func TestGiveBackOnce(t *testing.T) {
 	})
 }
 
+// TestAskOfMuch takes larger slices of a high limit, at first and later: a thousandth of it.
+func TestAskOfMuch(t *testing.T) {
+	t.Parallel()
+	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
+		l := New(db, newHand().clock(), nodes(2))
+		for i := range 3 {
+			if g, err := l.ask(t.Context(), "k", 1_000_000, tokens{}); err != nil || g.granted != 1000 || g.taken != (i+1)*1000 {
+				t.Errorf("got %+v, %v", g, err)
+			}
+		}
+	})
+}
+
 // TestAsk holds the statement equal to the rule, on both databases: it is written for the dialect that they share.
 func TestAsk(t *testing.T) {
 	t.Parallel()
@@ -671,7 +684,7 @@ func TestAsk(t *testing.T) {
 				l := New(db, newHand().clock(), nodes(c.nodes))
 				prefix := t.Name()
 				for taken, asked := 0, 0; taken < c.limit || asked == 0; asked++ {
-					slice := sliceOf(c.limit-taken, c.nodes)
+					slice := sliceOf(c.limit, c.limit-taken, c.nodes)
 					g, err := l.ask(t.Context(), prefix, c.limit, tokens{})
 					if err != nil || g.granted != slice || g.taken != taken+slice {
 						t.Fatalf("got %+v, %v after %d, want %d", g, err, taken, slice)
@@ -686,7 +699,7 @@ func TestAsk(t *testing.T) {
 					t.Errorf("got %v, %v, want a starved row", rows, err)
 				}
 				back := tokens{prefix, now, min(3, c.limit)}
-				if g, err := l.ask(t.Context(), prefix, c.limit, back); err != nil || g.granted != sliceOf(back.n, c.nodes) {
+				if g, err := l.ask(t.Context(), prefix, c.limit, back); err != nil || g.granted != sliceOf(c.limit, back.n, c.nodes) {
 					t.Errorf("got %+v, %v after %d were given back", g, err, back.n)
 				}
 				// A lowered limit never takes anything away.
@@ -814,7 +827,7 @@ func TestDatabaseGone(t *testing.T) {
 	l := New(db, newHand().clock(), nodes(1))
 	take(t, l, "k", 600)
 	db.Close()
-	if n := takeMany(t, l, "k", 600, sliceMax-1); n != sliceMax-1 {
+	if n := takeMany(t, l, "k", 600, sliceUsual-1); n != sliceUsual-1 {
 		t.Errorf("%d allowed, want what was in hand", n)
 	}
 	for range 2 {

@@ -49,9 +49,14 @@ WHERE starved AND started_at > $1 AND prefix > $2 ORDER BY prefix LIMIT $3`
     SELECT prefix FROM rate_window WHERE started_at <= $1 ORDER BY prefix LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
-// sliceOf returns how many tokens a node gets when left remain for all of them: half of its share, because what it does
-// not need soon somebody else may.
-func sliceOf(left, nodes int) int { return min(left, max(1, min(sliceMax, left/(2*nodes)))) }
+// sliceOf returns how many tokens of a limit a node gets when left remain for all of them: half of its share, because what
+// it does not need soon somebody else may.
+func sliceOf(limit, left, nodes int) int {
+	return min(left, max(1, min(sliceMax(limit), left/(2*nodes))))
+}
+
+// sliceMax is how many tokens of a limit a node takes at most at once.
+func sliceMax(limit int) int { return max(sliceUsual, limit/slicesMin) }
 
 // ask gives tokens back to a key's row, if there are any, and then takes a slice from it.
 func (l *Limiter) ask(ctx context.Context, prefix string, limit int, back tokens) (grant, error) {
@@ -60,8 +65,8 @@ func (l *Limiter) ask(ctx context.Context, prefix string, limit int, back tokens
 	err := l.db.Write(ctx, func(ctx context.Context, tx *sqldb.Tx) (err error) {
 		back.queue(ctx, tx)
 		now := l.clock.Now().UnixMicro()
-		g, err = sqldb.One(ctx, tx, scanGrant, takeSlice, prefix, now, sliceOf(limit, nodes),
-			now-windowTime.Microseconds(), limit, 2*nodes, 2*nodes*sliceMax, sliceMax)
+		g, err = sqldb.One(ctx, tx, scanGrant, takeSlice, prefix, now, sliceOf(limit, limit, nodes),
+			now-windowTime.Microseconds(), limit, 2*nodes, 2*nodes*sliceMax(limit), sliceMax(limit))
 		return err
 	})
 	if err != nil {
