@@ -17,7 +17,8 @@ const (
 	pastBatchTime = 5 * time.Minute
 )
 
-// past is an account's: charges evenly over a year, four payouts for ten of them and an adjustment for one.
+// past is an account's: charges evenly over a year, of which one in ten has expired and the others are paid, four payouts for
+// ten of them and an adjustment for one.
 type past struct {
 	*stage
 	rows int // charges
@@ -39,7 +40,8 @@ var pastTables = []struct {
 }{
 	{pastCharges, `INSERT INTO charge (account_id, id, txid, external_id, idem_hash, status, amount, fee, refunded, acquirer, routing, copy_paste, end_to_end_id, paid_at, expires_at)
 WITH RECURSIVE moment (n) AS (SELECT CAST({first} AS BIGINT) UNION ALL SELECT n + 1 FROM moment WHERE n < {last})
-SELECT {account}, {id}, 'past' || n, 'past-' || n, {bytes}, 'paid', 1000, 0, 0, 'alpha', '[]', '{code}', 'E' || n, ({milli}) * 1000, 0 FROM moment`},
+SELECT {account}, {id}, 'past' || n, 'past-' || n, {bytes}, CASE n % 10 WHEN 0 THEN 'expired' ELSE 'paid' END, 1000, 0, 0, 'alpha', '[]', '{code}',
+CASE n % 10 WHEN 0 THEN NULL ELSE 'E' || n END, CASE n % 10 WHEN 0 THEN NULL ELSE ({milli}) * 1000 END, 0 FROM moment`},
 	{pastPayouts, `INSERT INTO payout (account_id, id, external_id, idem_hash, status, answer, amount, fee, returned, pix_key, acquirer, sends, sent_at, check_at, routing)
 WITH RECURSIVE moment (n) AS (SELECT CAST({first} AS BIGINT) UNION ALL SELECT n + 1 FROM moment WHERE n < {last})
 SELECT {account}, {id}, 'past-' || n, {bytes}, 'completed', 'processing', 1000, 100, 0, 'maria@example.org', 'alpha', 1, 0, 0, '[]' FROM moment WHERE n % 10 < 4`},

@@ -46,13 +46,14 @@ type Services struct {
 // Service creates charges and follows them.
 type Service struct {
 	Services
-	looks    inquiry.Looks          // questions to acquirers
-	stuck    inquiry.Stuck          // payments that cannot be followed
-	settled  inquiry.Memory         // payments that need no second look
-	hints    *inquiry.Hints[hint]   // notifications that wait to be looked up
-	recent   inquiry.Recent[Charge] // charges that were just made here
-	keys     keys                   // that charges pay to
-	together *inquiry.Together      // many questions at once
+	looks    inquiry.Looks                  // questions to acquirers
+	stuck    inquiry.Stuck                  // payments that cannot be followed
+	settled  inquiry.Memory                 // payments that need no second look
+	hints    *inquiry.Hints[hint]           // notifications that wait to be looked up
+	recent   inquiry.Recent[string, Charge] // charges that were just made here
+	copies   *copies                        // of paid charges
+	keys     keys                           // that charges pay to
+	together *inquiry.Together              // many questions at once
 
 	mu   sync.Mutex
 	kept map[id.Account]kept // settings read lately
@@ -65,6 +66,7 @@ func New(s Services) *Service {
 	}
 	return &Service{
 		Services: s, hints: inquiry.NewHints[hint](s.Clock, s.Log), together: &inquiry.Together{Clock: s.Clock, Log: s.Log},
+		copies: newCopies(s.DB),
 	}
 }
 
@@ -222,11 +224,12 @@ const prefix = id.Charge
 // looked up at its acquirer, so that a lost notification does not matter; when the acquirer is silent, what is stored
 // counts.
 func (s *Service) Get(ctx context.Context, owner id.Account, ref string) (Charge, error) {
-	c, err := s.find(ctx, owner, ref)
+	now := s.Clock.Now()
+	c, err := s.copies.get(ctx, asked{owner, ref}, now, func() (Charge, error) { return s.find(ctx, owner, ref) })
 	if err != nil {
 		return Charge{}, err
 	}
-	if c.Status != Pending || !s.Clock.Now().Before(c.ExpiresAt) {
+	if c.Status != Pending || !now.Before(c.ExpiresAt) {
 		return c, nil
 	}
 	if err := s.Check(ctx, &c); err != nil {

@@ -205,7 +205,7 @@ func (w word) What() string { return string(w) }
 // TestRecent shows that a thing is taken once, and that the oldest are forgotten, as many as there is no room for.
 func TestRecent(t *testing.T) {
 	t.Parallel()
-	for room, r := range map[int]*Recent[int]{recentMax: {}, 3: {Max: 3}, 3 * recentMax: {Max: 3 * recentMax}} {
+	for room, r := range map[int]*Recent[string, int]{recentMax: {}, 3: {Max: 3}, 3 * recentMax: {Max: 3 * recentMax}} {
 		for i := range 2*room + 1 {
 			r.Add(strconv.Itoa(i), i)
 		}

@@ -42,12 +42,12 @@ type Services struct {
 type Service struct {
 	Services
 	limits   limits
-	looks    inquiry.Looks        // questions to acquirers
-	stuck    inquiry.Stuck        // payouts that cannot be followed
-	settled  inquiry.Memory       // payouts that need no second look
-	hints    *inquiry.Hints[hint] // notifications that wait to be looked up
-	recent   inquiry.Recent[sent] // payouts that were just sent from here
-	together *inquiry.Together    // many questions at once
+	looks    inquiry.Looks                // questions to acquirers
+	stuck    inquiry.Stuck                // payouts that cannot be followed
+	settled  inquiry.Memory               // payouts that need no second look
+	hints    *inquiry.Hints[hint]         // notifications that wait to be looked up
+	recent   inquiry.Recent[string, sent] // payouts that were just sent from here
+	together *inquiry.Together            // many questions at once
 }
 
 // recentMax is how many payouts are remembered that were sent from here, twice. Few of them are at a time, because each is
@@ -66,7 +66,7 @@ func New(s Services) *Service {
 	return &Service{
 		Services: s, limits: limits{hold: acquirer.CreationTimeMax - acquirer.TryTimeMax, send: acquirer.CreationTimeMax},
 		hints: inquiry.NewHints[hint](s.Clock, s.Log), together: &inquiry.Together{Clock: s.Clock, Log: s.Log},
-		recent: inquiry.Recent[sent]{Max: recentMax},
+		recent: inquiry.Recent[string, sent]{Max: recentMax},
 	}
 }
 

@@ -58,6 +58,7 @@ var Tables = map[string]Class{
 	"schema_version":   Local,
 	"node":             Local,
 	"clock":            Local,
+	"paid_change":      Local,
 	"simulator":        Local,
 	"rate_window":      Local,
 	"unmatched":        Local,

@@ -312,9 +312,19 @@ func (l *life) readThing(f *frame) {
 	default:
 		return
 	}
-	if status, answer, ok := l.call(l.boot(f), t.owner, http.MethodGet, path, "", ""); ok && status == http.StatusOK {
+	if told, answer := l.read(l.boot(f), t.owner, t.route, path); answer != nil {
 		t.learn(answer)
+		l.auditor.Shown(told)
 	}
+}
+
+// read has a merchant ask for a thing. The answer is nil when the merchant learns nothing.
+func (l *life) read(b *boot, m *merchant, route, path string) (told auditor.Answer, answer map[string]any) {
+	status, answer, ok := l.call(b, m, http.MethodGet, path, "", "")
+	if !ok || status != http.StatusOK {
+		return told, nil
+	}
+	return auditor.Answer{Account: m.id, Route: route, ID: text(answer, "id"), State: text(answer, "status")}, answer
 }
 
 func (l *life) defend(f *frame) {
@@ -385,6 +395,9 @@ func part(f *frame, amount string) string {
 
 func (l *life) refundPayment(f *frame) {
 	if t := l.things[f.Of]; t != nil {
+		if t.txid != "" {
+			l.returning = t
+		}
 		body := map[string]any{"end_to_end_id": t.endToEnd}
 		if amount := part(f, t.amount); amount != "" {
 			body["amount"] = amount
@@ -698,7 +711,20 @@ func (l *life) work(f *frame) {
 	l.step(b, w)
 }
 
-func (l *life) round(f *frame) { l.workAll(l.boot(f)) }
+// round makes a step of every worker, while a merchant waits for money to go back: it asks before and after.
+func (l *life) round(f *frame) {
+	b, t := l.boot(f), l.returning
+	if t != nil {
+		l.read(b, t.owner, auditor.RouteCharge, "/charges/"+t.txid)
+	}
+	l.workAll(b)
+	if t == nil {
+		return
+	}
+	if told, answer := l.read(b, t.owner, auditor.RouteCharge, "/charges/"+t.txid); answer != nil {
+		l.auditor.Shown(told)
+	}
+}
 
 // workAll makes a step of every worker.
 func (l *life) workAll(b *boot) {

@@ -52,6 +52,7 @@ type life struct {
 	late      []arrival      // requests that are still on their way
 	noticed   []notification // that were sent before
 	jumped    time.Duration
+	returning *thing // the payment of a charge that was last asked back; nil for none
 
 	frames []*frame // what is being done, the innermost last
 	point  string   // the crash point at which a node last died

@@ -62,27 +62,39 @@ func (a *Auditor) lookAtEvents(changed map[string]bool) {
 // lookAtAnswers checks that what callers were told is stored, as they were told it.
 func (a *Auditor) lookAtAnswers() {
 	for _, x := range a.model.answers {
-		if x.ID == "" {
-			continue
-		}
-		_, text, _ := strings.Cut(x.ID, "_")
-		name, err := id.Parse(text)
-		if err != nil {
-			a.fail("%s was answered with %q", x.Route, x.ID)
-			continue
-		}
-		at := ref{int64(x.Account), name}
-		amount, status, exists := a.find(x.Route, at)
+		amount, status, known := a.told(x)
 		switch {
-		case !exists:
-			a.fail("%s told of %s, which is not stored", x.Route, x.ID)
+		case !known:
 		case amount != x.Amount:
 			a.fail("%s told of %s with %s, stored is %s", x.Route, x.ID, x.Amount, amount)
 		case x.State == "failed" && status != "failed":
 			a.fail("%s told that %s has failed, it is %s", x.Route, x.ID, status)
 		}
 	}
-	a.model.answers = nil
+	for _, x := range a.model.shown {
+		if _, status, known := a.told(x); known && x.State != status {
+			a.fail("%s is shown as %s, it is %s", x.ID, x.State, status)
+		}
+	}
+	a.model.answers, a.model.shown = nil, nil
+}
+
+// told returns what is stored of what a caller was told of.
+func (a *Auditor) told(x Answer) (amount, status string, known bool) {
+	if x.ID == "" {
+		return "", "", false
+	}
+	_, text, _ := strings.Cut(x.ID, "_")
+	name, err := id.Parse(text)
+	if err != nil {
+		a.fail("%s was answered with %q", x.Route, x.ID)
+		return "", "", false
+	}
+	amount, status, known = a.find(x.Route, ref{int64(x.Account), name})
+	if !known {
+		a.fail("%s told of %s, which is not stored", x.Route, x.ID)
+	}
+	return amount, status, known
 }
 
 // lookAtNames checks that each key and each external_id of an account has made one thing, whoever was told of it.

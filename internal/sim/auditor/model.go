@@ -12,7 +12,8 @@ type model struct {
 	payments map[string]*payment           // by their end-to-end ids
 	sends    map[string][]*send            // of payouts, by the names that banks know them by
 	asked    map[creation]*asked           // by what a creation is known by
-	answers  []Answer                      // since the last look
+	answers  []Answer                      // to creations, since the last look
+	shown    []Answer                      // to who asked for a thing, since the last look
 	fees     map[int64]map[string][]string // that accounts ever had, by what they are for
 	received map[delivered]int             // how often a receiver took an event
 	bodies   map[string]string             // of events, as they were first received
@@ -134,6 +135,9 @@ func (a *Auditor) Answered(x Answer) {
 		}
 	}
 }
+
+// Shown notes what a caller was shown who asked for a thing: where it stands at that moment.
+func (a *Auditor) Shown(x Answer) { a.model.shown = append(a.model.shown, x) }
 
 // Debt is an event that an endpoint must be told of.
 type Debt struct {

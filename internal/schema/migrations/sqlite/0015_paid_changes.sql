@@ -1,0 +1,10 @@
+-- How often charges that were paid have changed. Who has a copy of one asks this before it uses the copy.
+
+CREATE TABLE paid_change (
+    name  TEXT    NOT NULL PRIMARY KEY, -- always 'all'
+    count INTEGER NOT NULL              -- of the changes, by whoever made them
+) STRICT, WITHOUT ROWID;
+INSERT INTO paid_change (name, count) VALUES ('all', 0);
+
+CREATE TRIGGER charge_paid_change AFTER UPDATE OF status, end_to_end_id, paid_at ON charge WHEN OLD.status = 'paid'
+BEGIN UPDATE paid_change SET count = count + 1 WHERE name = 'all'; END;
