@@ -76,7 +76,7 @@ func TestCopies(t *testing.T) {
 
 		undone := errors.New("undone")
 		err := one.db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
-			if _, err := tx.Exec(ctx, `UPDATE charge SET status = 'refunded' WHERE account_id = $1 AND id = $2`, int64(c.Account), c.ID); err != nil {
+			if _, err := tx.Exec(ctx, `UPDATE charge SET status = 'refunded', refunded = 1000 WHERE account_id = $1 AND id = $2`, int64(c.Account), c.ID); err != nil {
 				return err
 			}
 			return undone

@@ -141,8 +141,21 @@ func (n *node) live(c charge.Charge, steps string) (payments []string) {
 		default:
 			n.t.Fatalf("no step is called %q", step)
 		}
+		n.shows(c)
 	}
 	return payments
+}
+
+// shows holds what a caller is shown of a charge that was paid against what is stored.
+func (n *node) shows(c charge.Charge) {
+	n.t.Helper()
+	stored := n.stored(c)
+	if stored.Status != charge.Paid && stored.Status != charge.Refunded {
+		return // to ask for it may change it
+	}
+	if got := n.get(c); got.Status != stored.Status || got.Refunded != stored.Refunded || got.Held != stored.Held || got.EndToEndID != stored.EndToEndID {
+		n.t.Errorf("shown as %s with %s given back, it is %s with %s", got.Status, got.Refunded, stored.Status, stored.Refunded)
+	}
 }
 
 func (n *node) check(c charge.Charge, want end) {

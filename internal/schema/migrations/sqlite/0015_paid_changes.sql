@@ -1,4 +1,5 @@
--- How often charges that were paid have changed. Who has a copy of one asks this before it uses the copy.
+-- How often charges that were paid have changed. Who has a copy of one asks this before it uses the copy. Whatever becomes of
+-- a paid charge, it says how much of it was given back; to pay one does not, and does not wait for a trigger.
 
 CREATE TABLE paid_change (
     name  TEXT    NOT NULL PRIMARY KEY, -- always 'all'
@@ -6,5 +7,5 @@ CREATE TABLE paid_change (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO paid_change (name, count) VALUES ('all', 0);
 
-CREATE TRIGGER charge_paid_change AFTER UPDATE OF status, end_to_end_id, paid_at ON charge WHEN OLD.status = 'paid'
+CREATE TRIGGER charge_paid_change AFTER UPDATE OF refunded ON charge WHEN OLD.status = 'paid'
 BEGIN UPDATE paid_change SET count = count + 1 WHERE name = 'all'; END;
