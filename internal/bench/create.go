@@ -13,6 +13,7 @@ const (
 	createTopP99Max   = 100 * time.Millisecond // at the top rate
 	createHalfP99Max  = 25 * time.Millisecond  // at half of it
 	halfOfTheTop      = 0.5
+	halfLengths       = 3 // for so many times as long: of five seconds, one pause of the disk of 50 ms would be the slowest hundredth
 )
 
 // create measures charges over HTTP against a bank in a process of its own: as many as go, then half as many at an even
@@ -62,7 +63,7 @@ func (r *run) create(ctx context.Context, e engine) error {
 	}
 	send.perSecond = top.rate * halfOfTheTop
 	work := s.work()
-	half, err := r.hammer(ctx, r.Length, &send)
+	half, err := r.hammer(ctx, halfLengths*r.Length, &send)
 	if err != nil {
 		return err
 	}
