@@ -2,6 +2,7 @@ package charge
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,16 +16,13 @@ import (
 // is used only after a look at that count, begun after the question came, that sees no more changes than there were before the
 // copy was read. So nobody is told what had changed before it asked, on whichever node. Whoever asks at the same time shares
 // the look.
-const (
-	copiesMax  = 2_000       // twice; each is about a kilobyte
-	copyAgeMax = time.Minute // for changes that are in no count, such as a database that was put back to an earlier day
-)
+const copyAgeMax = time.Minute // for changes that are in no count, such as a database that was put back to an earlier day
 
 const countPaidChanges = `SELECT count FROM paid_change WHERE name = 'all'`
 
 // copies are paid charges as this node has read them.
 type copies struct {
-	changes *sqldb.Shared[int64]
+	changes *sqldb.SharedLook[int64]
 	seen    atomic.Int64 // how many changes there were when somebody looked last
 	charges inquiry.Recent[asked, *copied]
 }
@@ -43,10 +41,7 @@ type copied struct {
 }
 
 func newCopies(db *sqldb.DB) *copies {
-	return &copies{
-		changes: sqldb.NewShared(db, sqldb.Scalar[int64], countPaidChanges),
-		charges: inquiry.Recent[asked, *copied]{Max: copiesMax},
-	}
+	return &copies{changes: sqldb.NewSharedLook(db, sqldb.Scalar[int64], countPaidChanges)}
 }
 
 // get returns a charge: the copy, unless a paid charge has changed since, or what read returns.
@@ -63,6 +58,7 @@ func (c *copies) get(ctx context.Context, by asked, now time.Time, read func() (
 	changes := c.seen.Load() // before it is read: more changes than were seen can only make the copy useless
 	one, err := read()
 	if err == nil && one.Status == Paid {
+		by.ref = strings.Clone(by.ref) // which is part of the whole line of the request
 		c.charges.Add(by, &copied{one, changes, now})
 	}
 	return one, err

@@ -104,6 +104,26 @@ func TestCopies(t *testing.T) {
 	})
 }
 
+// TestCopiesWithoutLook shows that a charge is read as ever where nobody can look at the count.
+func TestCopiesWithoutLook(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, n *node) {
+		c, payment := n.paid(1000)
+		n.get(c)
+		err := n.db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error { return tx.Script(ctx, `DELETE FROM paid_change`) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.refund(payment, 1000)
+		n.hear(c, payment)
+		for range 2 {
+			if got := n.get(c); got.Status != charge.Refunded {
+				t.Errorf("%s after it was refunded", got.Status)
+			}
+		}
+	})
+}
+
 // TestCopiesOfOthers shows that a name stands for a charge of its own in each account.
 func TestCopiesOfOthers(t *testing.T) {
 	t.Parallel()

@@ -32,6 +32,7 @@ func (d *doubt) End(err error) error {
 }
 
 func (d *doubt) Statement(s sqldb.Statement) []sqldb.Statement { return []sqldb.Statement{s} }
+func (d *doubt) Query(s sqldb.Statement) sqldb.Statement       { return s }
 func (d *doubt) Commit() error                                 { return nil }
 func (d *doubt) Lock([]int64) error                            { return nil }
 func (d *doubt) Unlock([]int64)                                {}

@@ -146,7 +146,7 @@ func (n *node) live(c charge.Charge, steps string) (payments []string) {
 	return payments
 }
 
-// shows holds what a caller is shown of a charge that was paid against what is stored.
+// shows holds what a caller is shown of a charge that was paid against what is stored. When it is released is not shown.
 func (n *node) shows(c charge.Charge) {
 	n.t.Helper()
 	stored := n.stored(c)

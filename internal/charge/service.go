@@ -222,7 +222,7 @@ const prefix = id.Charge
 
 // Get returns a charge by chg_..., by its txid or by ext:<external_id>. One that is pending and not expired is first
 // looked up at its acquirer, so that a lost notification does not matter; when the acquirer is silent, what is stored
-// counts.
+// counts. Of one that is paid, when its money is released may be a minute old, and nothing else: see copies.go.
 func (s *Service) Get(ctx context.Context, owner id.Account, ref string) (Charge, error) {
 	now := s.Clock.Now()
 	c, err := s.copies.get(ctx, asked{owner, ref}, now, func() (Charge, error) { return s.find(ctx, owner, ref) })

@@ -46,7 +46,8 @@ GROUP BY c.status ORDER BY c.status LIMIT 10`
 
 	listCharges = `SELECT ` + columns + ` FROM charge WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
 
-	// Guarded by the state it was decided on. What changes a paid charge sets refunded, by which the database knows, see copies.go.
+	// Guarded by the state it was decided on. What changes a paid charge sets refunded, by which
+	// the database knows (copies.go), unless it changes what no caller is shown.
 	updatePaid = `UPDATE charge SET status = $1, end_to_end_id = $2, paid_at = $3, fee = $4, release_at = $5
 WHERE account_id = $6 AND id = $7 AND status = $8`
 	updateStatus   = `UPDATE charge SET status = $1 WHERE account_id = $2 AND id = $3 AND status = $4`

@@ -672,6 +672,13 @@ func TestAskOfMuch(t *testing.T) {
 				t.Errorf("got %+v, %v", g, err)
 			}
 		}
+		err := db.Write(t.Context(), func(ctx context.Context, tx *sqldb.Tx) error {
+			tx.Queue(ctx, `UPDATE rate_window SET taken = 999000 WHERE prefix = 'k'`)
+			return nil
+		})
+		if g, asked := l.ask(t.Context(), "k", 1_000_000, tokens{}); err != nil || asked != nil || g.granted != sliceOf(1_000_000, 1000, 2) || g.granted != 250 {
+			t.Errorf("got %+v, %v, %v of the last thousand", g, err, asked)
+		}
 	})
 }
 

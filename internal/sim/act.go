@@ -312,19 +312,17 @@ func (l *life) readThing(f *frame) {
 	default:
 		return
 	}
-	if told, answer := l.read(l.boot(f), t.owner, t.route, path); answer != nil {
-		t.learn(answer)
-		l.auditor.Shown(told)
-	}
+	t.learn(l.read(l.boot(f), t.owner, t.route, path))
 }
 
-// read has a merchant ask for a thing. The answer is nil when the merchant learns nothing.
-func (l *life) read(b *boot, m *merchant, route, path string) (told auditor.Answer, answer map[string]any) {
+// read has a merchant ask for a thing, and the auditor look at what it is shown.
+func (l *life) read(b *boot, m *merchant, route, path string) (answer map[string]any) {
 	status, answer, ok := l.call(b, m, http.MethodGet, path, "", "")
 	if !ok || status != http.StatusOK {
-		return told, nil
+		return nil
 	}
-	return auditor.Answer{Account: m.id, Route: route, ID: text(answer, "id"), State: text(answer, "status")}, answer
+	l.auditor.Shown(l.ctx, auditor.Answer{Account: m.id, Route: route, ID: text(answer, "id"), State: text(answer, "status")})
+	return answer
 }
 
 func (l *life) defend(f *frame) {
@@ -713,16 +711,16 @@ func (l *life) work(f *frame) {
 
 // round makes a step of every worker, while a merchant waits for money to go back: it asks before and after.
 func (l *life) round(f *frame) {
-	b, t := l.boot(f), l.returning
-	if t != nil {
-		l.read(b, t.owner, auditor.RouteCharge, "/charges/"+t.txid)
-	}
+	b := l.boot(f)
+	l.await(b)
 	l.workAll(b)
-	if t == nil {
-		return
-	}
-	if told, answer := l.read(b, t.owner, auditor.RouteCharge, "/charges/"+t.txid); answer != nil {
-		l.auditor.Shown(told)
+	l.await(b)
+}
+
+// await has a merchant ask for the charge whose money it waits to see go back.
+func (l *life) await(b *boot) {
+	if t := l.returning; t != nil {
+		l.read(b, t.owner, auditor.RouteCharge, "/charges/"+t.txid)
 	}
 }
 

@@ -13,6 +13,7 @@ type plant struct {
 
 	onBegin     func(b *boot)                                      // before a transaction
 	onStatement func(b *boot, s sqldb.Statement) []sqldb.Statement // instead of a statement
+	onQuery     func(s sqldb.Statement) sqldb.Statement            // instead of a query outside of a transaction
 	onEnd       func(b *boot, err error) error                     // after a transaction that nothing happened to, or that failed
 	onCommitted func(b *boot)                                      // after a transaction, if its boot still lives
 	onSend      func(r *http.Request)                              // before a call
@@ -32,6 +33,13 @@ func (p *plant) statement(b *boot, s sqldb.Statement) []sqldb.Statement {
 		return p.onStatement(b, s)
 	}
 	return []sqldb.Statement{s}
+}
+
+func (p *plant) query(s sqldb.Statement) sqldb.Statement {
+	if p.onQuery != nil {
+		return p.onQuery(s)
+	}
+	return s
 }
 
 func (p *plant) end(b *boot, err error) error {

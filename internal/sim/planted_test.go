@@ -43,7 +43,7 @@ var planted = []struct {
 	{"a COMMIT without an answer is taken for done", 2, "which is not stored", commitBelieved},
 	{"money that was given back is debited each time that it is told", 1, "the account has -", refundTwice},
 	{"nobody is told of an event", 1, "nothing is kept of telling", toldToNobody},
-	{"a copy of a paid charge is shown without a look whether it has changed", 134, "is shown as paid", copyUnasked},
+	{"a copy of a paid charge is shown without a look whether it has changed", 14, "is shown as paid", copyUnasked},
 }
 
 func same(s sqldb.Statement) []sqldb.Statement { return []sqldb.Statement{s} }
@@ -364,10 +364,10 @@ func toldToNobody() *plant {
 }
 
 func copyUnasked() *plant {
-	return onStatement(func(_ *boot, s sqldb.Statement) []sqldb.Statement {
+	return &plant{onQuery: func(s sqldb.Statement) sqldb.Statement {
 		if is(s, "SELECT count FROM paid_change") {
-			return instead(s, "SELECT count", "SELECT 0 * count")
+			return instead(s, "SELECT count", "SELECT 0 * count")[0]
 		}
-		return same(s)
-	})
+		return s
+	}}
 }

@@ -63,6 +63,9 @@ func (b *boot) Statement(s sqldb.Statement) []sqldb.Statement {
 	return run
 }
 
+// Query shows nothing to nobody: what it returns is only read.
+func (b *boot) Query(s sqldb.Statement) sqldb.Statement { return b.life.plant.query(s) }
+
 // watchEvents notes who must be told of an event: every endpoint of its account that the boot knows and that wants it.
 func (b *boot) watchEvents(s sqldb.Statement) {
 	if !strings.HasPrefix(s.SQL, "INSERT INTO event ") {

@@ -25,7 +25,7 @@ const (
 
 	connectTimeMax  = 5 * time.Second
 	closeTimeMax    = 2 * time.Second
-	apartMax        = 3           // connections that [DB.Apart] is sure to have; one is for a Shared
+	apartMax        = 3           // connections that [DB.Apart] is sure to have; one is for a [SharedLook]
 	rollbackTimeMax = time.Second // then the connection is closed, which rolls back as well
 )
 

@@ -13,6 +13,8 @@ type Probe interface {
 	Begin(write bool) error
 	// Statement returns what is run instead of a statement of a transaction: as a rule the same.
 	Statement(s Statement) []Statement
+	// Query is that for a query outside of a transaction.
+	Query(s Statement) Statement
 	// Commit is called after the last statement. After an error of its own the transaction is rolled back.
 	Commit() error
 	// End is told how a transaction that writes has ended, and returns what is told about it.
@@ -24,7 +26,7 @@ type Probe interface {
 	Now() time.Time
 }
 
-// Statement is one of a transaction.
+// Statement is one on its way to the database.
 type Statement struct {
 	SQL  string
 	Args []any
@@ -81,7 +83,8 @@ func (d *probed) query(ctx context.Context, sql string, args []any, each func(Ro
 	if err := d.probe.Begin(false); err != nil {
 		return err
 	}
-	return d.driver.query(ctx, sql, args, each)
+	one := d.probe.Query(Statement{sql, args})
+	return d.driver.query(ctx, one.SQL, one.Args, each)
 }
 
 func (d *probed) lock(_ context.Context, keys []int64, _ *question) error { return d.probe.Lock(keys) }

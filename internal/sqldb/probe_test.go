@@ -38,6 +38,13 @@ func (p *tester) Statement(s sqldb.Statement) []sqldb.Statement {
 	return []sqldb.Statement{s}
 }
 
+func (p *tester) Query(s sqldb.Statement) sqldb.Statement {
+	if p.replace != nil {
+		return p.replace(s)[0]
+	}
+	return s
+}
+
 func (p *tester) Commit() error { return once(&p.commit) }
 
 func (p *tester) End(err error) error {

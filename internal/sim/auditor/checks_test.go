@@ -209,7 +209,7 @@ func TestEachCheckCanFail(t *testing.T) {
 		"which is not stored":                 func(h *healthy) { h.Answered(with(func(x *Answer) { x.ID = "ch_" + thing(50).id.String() })) },
 		"stored is 10.00":                     func(h *healthy) { h.Answered(with(func(x *Answer) { x.Amount = "11.00" })) },
 		"has failed, it is paid":              func(h *healthy) { h.Answered(with(func(x *Answer) { x.State = "failed" })) },
-		"is shown as pending, it is paid":     func(h *healthy) { h.Shown(with(func(x *Answer) { x.State = "pending" })) },
+		"is shown as pending, it is paid":     func(h *healthy) { h.compareShown(with(func(x *Answer) { x.State = "pending" }), "paid") },
 		"although it asks for something else": func(h *healthy) { h.Answered(answer); h.Answered(with(func(x *Answer) { x.Material = "b" })) },
 		"\"key-1\" made ch_": func(h *healthy) {
 			h.Answered(answer)

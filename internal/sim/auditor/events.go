@@ -62,39 +62,35 @@ func (a *Auditor) lookAtEvents(changed map[string]bool) {
 // lookAtAnswers checks that what callers were told is stored, as they were told it.
 func (a *Auditor) lookAtAnswers() {
 	for _, x := range a.model.answers {
-		amount, status, known := a.told(x)
+		at, ok := a.named(x)
+		if !ok {
+			continue
+		}
+		amount, status, exists := a.find(x.Route, at)
 		switch {
-		case !known:
+		case !exists:
+			a.fail("%s told of %s, which is not stored", x.Route, x.ID)
 		case amount != x.Amount:
 			a.fail("%s told of %s with %s, stored is %s", x.Route, x.ID, x.Amount, amount)
 		case x.State == "failed" && status != "failed":
 			a.fail("%s told that %s has failed, it is %s", x.Route, x.ID, status)
 		}
 	}
-	for _, x := range a.model.shown {
-		if _, status, known := a.told(x); known && x.State != status {
-			a.fail("%s is shown as %s, it is %s", x.ID, x.State, status)
-		}
-	}
-	a.model.answers, a.model.shown = nil, nil
+	a.model.answers = nil
 }
 
-// told returns what is stored of what a caller was told of.
-func (a *Auditor) told(x Answer) (amount, status string, known bool) {
+// named returns what an answer is about; ok is false when it is about nothing.
+func (a *Auditor) named(x Answer) (at ref, ok bool) {
 	if x.ID == "" {
-		return "", "", false
+		return ref{}, false
 	}
 	_, text, _ := strings.Cut(x.ID, "_")
 	name, err := id.Parse(text)
 	if err != nil {
 		a.fail("%s was answered with %q", x.Route, x.ID)
-		return "", "", false
+		return ref{}, false
 	}
-	amount, status, known = a.find(x.Route, ref{int64(x.Account), name})
-	if !known {
-		a.fail("%s told of %s, which is not stored", x.Route, x.ID)
-	}
-	return amount, status, known
+	return ref{int64(x.Account), name}, true
 }
 
 // lookAtNames checks that each key and each external_id of an account has made one thing, whoever was told of it.

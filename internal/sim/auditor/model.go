@@ -1,10 +1,12 @@
 package auditor
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/ponte-pay/ponte/internal/id"
+	"github.com/ponte-pay/ponte/internal/sqldb"
 )
 
 // model is what the auditor knows from the outside: who asked for what, who was told what, who paid what.
@@ -13,7 +15,6 @@ type model struct {
 	sends    map[string][]*send            // of payouts, by the names that banks know them by
 	asked    map[creation]*asked           // by what a creation is known by
 	answers  []Answer                      // to creations, since the last look
-	shown    []Answer                      // to who asked for a thing, since the last look
 	fees     map[int64]map[string][]string // that accounts ever had, by what they are for
 	received map[delivered]int             // how often a receiver took an event
 	bodies   map[string]string             // of events, as they were first received
@@ -136,8 +137,27 @@ func (a *Auditor) Answered(x Answer) {
 	}
 }
 
-// Shown notes what a caller was shown who asked for a thing: where it stands at that moment.
-func (a *Auditor) Shown(x Answer) { a.model.shown = append(a.model.shown, x) }
+// readTables are where things stand that callers can ask for, by the routes that made them.
+var readTables = map[string]string{RouteCharge: "charge", RoutePayout: "payout", RouteDeposit: "deposit"}
+
+// Shown checks what a caller is shown who asks for a thing: where it stands now.
+func (a *Auditor) Shown(ctx context.Context, x Answer) {
+	at, ok := a.named(x)
+	if !ok {
+		return
+	}
+	stored, err := sqldb.One(ctx, a.db, sqldb.Scalar[string], `SELECT status FROM `+readTables[x.Route]+` WHERE account_id = $1 AND id = $2`, at.account, at.id)
+	if err != nil {
+		stored = err.Error()
+	}
+	a.compareShown(x, stored)
+}
+
+func (a *Auditor) compareShown(x Answer, stored string) {
+	if x.State != stored {
+		a.fail("%s is shown as %s, it is %s", x.ID, x.State, stored)
+	}
+}
 
 // Debt is an event that an endpoint must be told of.
 type Debt struct {

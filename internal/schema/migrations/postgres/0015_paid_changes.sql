@@ -8,7 +8,7 @@ CREATE TABLE paid_change (
 INSERT INTO paid_change (name, count) VALUES ('all', 0);
 
 -- It is counted at the end of a transaction, which then waits for nobody any more: two of them cannot wait for each other.
-CREATE FUNCTION count_paid_change() RETURNS trigger LANGUAGE plpgsql AS
+CREATE FUNCTION count_paid_change() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS
 $$ BEGIN UPDATE paid_change SET count = count + 1 WHERE name = 'all'; RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER charge_paid_change AFTER UPDATE OF refunded ON charge
 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (OLD.status = 'paid') EXECUTE FUNCTION count_paid_change();

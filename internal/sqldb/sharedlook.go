@@ -9,13 +9,14 @@ import (
 	"github.com/ponte-pay/ponte/internal/clock"
 )
 
-// lookTimeMax is how long the look of a [Shared] may take.
+// lookTimeMax is how long the look of a [SharedLook] may take.
 const lookTimeMax = time.Second
 
-// Shared is a question that many ask at the same time: a query of one row, without arguments. All who have asked before a look
-// begins share its answer, and a look begins when the one before has ended. So each is told what was committed before it asked,
-// and the more ask, the less it costs.
-type Shared[T any] struct {
+// SharedLook is a question that many ask at the same time: a query of one row, without arguments. All who have asked before a
+// look begins share its answer, and a look begins when the one before has ended. So each is told what was committed before it
+// asked, and the more ask, the less it costs. It is not [rides], whose riders each have a question of their own: here one word
+// tells all of them.
+type SharedLook[T any] struct {
 	db   *DB
 	scan func(Row) (T, error)
 	sql  string
@@ -32,14 +33,14 @@ type look[T any] struct {
 	err   error
 }
 
-// NewShared returns a question to db, which waits for nobody who writes.
-func NewShared[T any](db *DB, scan func(Row) (T, error), sql string) *Shared[T] {
-	return &Shared[T]{db: db.Apart(), scan: scan, sql: sql}
+// NewSharedLook returns a question to db, which waits for nobody who writes.
+func NewSharedLook[T any](db *DB, scan func(Row) (T, error), sql string) *SharedLook[T] {
+	return &SharedLook[T]{db: db.Apart(), scan: scan, sql: sql}
 }
 
-// Ask returns the answer. It waits for two looks at most, each no longer than a second, also when ctx has ended. What makes a
-// look fail is told to all who share it, and says nothing about their own questions.
-func (s *Shared[T]) Ask(ctx context.Context) (T, error) {
+// Ask returns the answer. It waits for two looks at most, also when ctx has ended. What makes a look fail is told to all who
+// share it, and says nothing about their own questions.
+func (s *SharedLook[T]) Ask(ctx context.Context) (T, error) {
 	s.mu.Lock()
 	if l := s.next; l != nil {
 		s.mu.Unlock()

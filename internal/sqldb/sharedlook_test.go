@@ -13,13 +13,13 @@ import (
 
 const selectShared = `SELECT offset_us FROM clock WHERE name = 'shared'`
 
-// TestShared has many ask while one writes: each sees what was committed before it asked, and most share their looks.
-func TestShared(t *testing.T) {
+// TestSharedLook has many ask while one writes: each sees what was committed before it asked, and most share their looks.
+func TestSharedLook(t *testing.T) {
 	t.Parallel()
 	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
 		put(t, db, "shared")
 		var looks, asked, committed atomic.Int64
-		shared := sqldb.NewShared(db, func(r sqldb.Row) (int64, error) {
+		shared := sqldb.NewSharedLook(db, func(r sqldb.Row) (int64, error) {
 			looks.Add(1)
 			time.Sleep(time.Millisecond) // so that the others have time to ask
 			return sqldb.Scalar[int64](r)
@@ -61,16 +61,16 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// TestSharedFailures lets looks fail, panic and be asked for by who has gone: nobody waits for ever, and the next ask in peace.
-func TestSharedFailures(t *testing.T) {
+// TestSharedLookFailures lets looks fail, panic and be asked for by who has gone: nobody waits for ever, and the next ask in peace.
+func TestSharedLookFailures(t *testing.T) {
 	t.Parallel()
 	sqltest.Each(t, func(t *testing.T, db *sqldb.DB) {
-		nowhere := sqldb.NewShared(db, sqldb.Scalar[int64], `SELECT 1 FROM nowhere`)
+		nowhere := sqldb.NewSharedLook(db, sqldb.Scalar[int64], `SELECT 1 FROM nowhere`)
 		if _, err := nowhere.Ask(t.Context()); err == nil {
 			t.Error("found in a table that does not exist")
 		}
 		var looks atomic.Int64
-		shared := sqldb.NewShared(db, func(r sqldb.Row) (int64, error) {
+		shared := sqldb.NewSharedLook(db, func(r sqldb.Row) (int64, error) {
 			if looks.Add(1)%2 == 1 {
 				time.Sleep(time.Millisecond)
 				panic("in a scan")
