@@ -14,18 +14,6 @@ import (
 	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 )
 
-// two returns two nodes of one database.
-func two(t *testing.T, url string) (*node, *node) {
-	t.Helper()
-	w := newWorld(t)
-	db := sqltest.Open(t, url)
-	other := db
-	if db.IsPostgres() {
-		other = sqltest.Open(t, url)
-	}
-	return w.node(db), w.node(other)
-}
-
 // paid makes a charge that is paid, and returns it with its payment.
 func (n *node) paid(amount money.BRL) (c charge.Charge, endToEndID string) {
 	n.t.Helper()
@@ -50,7 +38,7 @@ func TestCopies(t *testing.T) {
 	t.Parallel()
 	sqltest.EachURL(t, func(t *testing.T, url string) {
 		t.Helper()
-		one, other := two(t, url)
+		one, other := pair(t, url)
 		c, payment := one.paid(1000)
 		// describe changes what no count tells of, so that it shows where an answer came from.
 		describe := func(description string) {
@@ -152,7 +140,7 @@ func TestNoStatusGoesBack(t *testing.T) {
 	const readsMax = 100_000
 	sqltest.EachURL(t, func(t *testing.T, url string) {
 		t.Helper()
-		one, other := two(t, url)
+		one, other := pair(t, url)
 		for range 10 {
 			c, payment := one.paid(1000)
 			var told atomic.Bool // that it is refunded

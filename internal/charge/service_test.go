@@ -189,21 +189,15 @@ func TestPaidByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	sqltest.EachURL(t, func(t *testing.T, url string) {
 		t.Helper()
-		w := newWorld(t)
-		db := sqltest.Open(t, url)
-		nodes := []*node{w.node(db), w.node(db)}
-		if db.IsPostgres() {
-			nodes[1] = w.node(sqltest.Open(t, url))
-		}
-		n := nodes[0]
+		n, other := pair(t, url)
 		a := n.account("cash_in_fee=0.10")
 		for range 5 {
 			c := n.create(a, 1000)
 			first, second := n.pay(c.TxID, 1000), n.pay(c.TxID, 1200)
 			n.refund(first, 300)
-			w.advance(time.Minute)
+			n.advance(time.Minute)
 			var all sync.WaitGroup
-			for _, n := range nodes {
+			for _, n := range []*node{n, other} {
 				for _, e2e := range []string{first, second, first} {
 					n.Hint(c.Acquirer, e2e, c.TxID, unsaid)
 				}

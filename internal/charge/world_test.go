@@ -27,6 +27,7 @@ import (
 	"github.com/ponte-pay/ponte/internal/money"
 	"github.com/ponte-pay/ponte/internal/simulator"
 	"github.com/ponte-pay/ponte/internal/sqldb"
+	"github.com/ponte-pay/ponte/internal/sqldb/sqltest"
 )
 
 // unsaid is when a payment was made that nobody tells the time of.
@@ -203,6 +204,17 @@ func (w *world) node(db *sqldb.DB, lenses ...func(acquirer.Acquirer) acquirer.Ac
 	// The lists of payments begin with the first look.
 	n.step(n.Reconcile)
 	return n
+}
+
+// pair returns two servers on one database, each with connections of its own where that can be.
+func pair(t *testing.T, url string) (*node, *node) {
+	t.Helper()
+	w := newWorld(t)
+	db := sqltest.Open(t, url)
+	if db.IsPostgres() {
+		return w.node(db), w.node(sqltest.Open(t, url))
+	}
+	return w.node(db), w.node(db)
 }
 
 // in returns the node for a part of its test.

@@ -63,7 +63,7 @@ func (b *boot) Statement(s sqldb.Statement) []sqldb.Statement {
 	return run
 }
 
-// Query shows nothing to nobody: what it returns is only read.
+// Query lets what is only read go by, unless a mistake is planted in it.
 func (b *boot) Query(s sqldb.Statement) sqldb.Statement { return b.life.plant.query(s) }
 
 // watchEvents notes who must be told of an event: every endpoint of its account that the boot knows and that wants it.
