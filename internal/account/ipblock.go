@@ -160,17 +160,20 @@ func NewGuard(db *sqldb.DB, c *clock.Clock) *Guard {
 // Blocked reports whether requests from addr are refused. Then retryAfter is what is left of a temporary block, at least
 // a second, and 0 for a permanent one.
 func (g *Guard) Blocked(addr netip.Addr) (retryAfter time.Duration, blocked bool) {
-	now := g.clock.Now().UnixMicro()
 	g.mu.RLock()
 	until := g.until(plain(addr))
 	g.mu.RUnlock()
-	switch {
-	case until == forever:
+	switch until {
+	case 0:
+		return 0, false
+	case forever:
 		return 0, true
-	case until <= now:
+	}
+	left := until - g.clock.Now().UnixMicro()
+	if left <= 0 {
 		return 0, false
 	}
-	return max(time.Duration(until-now)*time.Microsecond, retryAfterMin), true
+	return max(time.Duration(left)*time.Microsecond, retryAfterMin), true
 }
 
 // until returns the end of the longest block of a plain address; 0 means that there is none.

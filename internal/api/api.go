@@ -84,6 +84,7 @@ type call struct {
 	*http.Request
 	scope     *httpkit.Scope
 	principal *account.Principal // nil on routes without a key
+	limit     [3]string          // what the header tells of the key's window
 }
 
 // ServeHTTP answers one request. It is called inside a [httpkit.Frame].
@@ -99,7 +100,11 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func isClean(r *http.Request) bool {
-	p := r.URL.EscapedPath()
+	p := r.URL.Path
+	if r.URL.RawPath == "" && !strings.Contains(p, "//") && !strings.Contains(p, "/.") && !strings.HasSuffix(p, "/") {
+		return true // as most are
+	}
+	p = r.URL.EscapedPath()
 	return path.Clean(p) == p
 }
 

@@ -133,6 +133,10 @@ func TestChargePaid(t *testing.T) {
 				if diff := cmp.Diff(want, decodeCharge(t, shown)); diff != "" || want.PaidAt == nil || want.PaidAt.Before(made.CreatedAt.Truncate(time.Millisecond)) {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
+				again := s.Get(t, a.Key, "/v1/charges/"+made.ID).Want(t, http.StatusOK)
+				if diff := cmp.Diff(string(shown.Body), string(again.Body)); diff != "" {
+					t.Errorf("asked again (-first +second):\n%s", diff)
+				}
 				wantBalance(t, s, a.Key, "29.20")
 
 				// The same news again change nothing.

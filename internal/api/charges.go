@@ -145,7 +145,10 @@ func (a *API) getCharge(c *call) (httpkit.Answer, error) {
 	if err != nil {
 		return httpkit.Answer{}, err
 	}
-	shown, err := newCharge(&found).withImage()
+	if shown := found.Shown(); shown != nil { // paid, and so without an image
+		return httpkit.Answer{Body: plainjson.Written(shown)}, nil
+	}
+	shown, err := newCharge(found).withImage()
 	return httpkit.Answer{Body: shown}, err
 }
 

@@ -104,7 +104,7 @@ func (a *API) count(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	tellLimit(w.Header(), verdict)
+	c.tellLimit(w.Header(), verdict)
 	if !verdict.Allowed {
 		return &fault.Error{
 			Kind: fault.RateLimited, Public: "too many requests with this key; wait for retry-after seconds",
@@ -114,11 +114,11 @@ func (a *API) count(w http.ResponseWriter, c *call) error {
 	return nil
 }
 
-func tellLimit(h http.Header, v ratelimit.Verdict) {
+func (c *call) tellLimit(h http.Header, v ratelimit.Verdict) {
 	// Rounded up, as retry-after is: the window still runs at the second before.
 	reset := v.Reset.Add(time.Second - 1).Unix()
-	told := []string{strconv.Itoa(v.Limit), strconv.Itoa(v.Remaining), strconv.FormatInt(reset, 10)}
-	h["X-Ratelimit-Limit"], h["X-Ratelimit-Remaining"], h["X-Ratelimit-Reset"] = told[0:1:1], told[1:2:2], told[2:3:3]
+	c.limit = [...]string{strconv.Itoa(v.Limit), strconv.Itoa(v.Remaining), strconv.FormatInt(reset, 10)}
+	h["X-Ratelimit-Limit"], h["X-Ratelimit-Remaining"], h["X-Ratelimit-Reset"] = c.limit[0:1:1], c.limit[1:2:2], c.limit[2:3:3]
 }
 
 // permits returns nil when the key has one of the route's sets of scopes and the account has its resource.

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/http/pprof"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,10 +34,26 @@ type metrics struct {
 	notices  *prometheus.CounterVec
 	attempts *prometheus.CounterVec
 	firsts   prometheus.Histogram
+
+	mu    sync.RWMutex
+	known map[answered]meters
+}
+
+// answered is a kind of answer.
+type answered struct {
+	route  string
+	status int
+}
+
+// meters are what counts answers of one kind. They are kept, because to find them by their labels takes longer than to count.
+type meters struct {
+	requests prometheus.Counter
+	seconds  prometheus.Observer
 }
 
 func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 	m := &metrics{
+		known:    map[answered]meters{},
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ponte_http_requests_total", Help: "Answers by route and status.",
@@ -185,14 +203,27 @@ func cryptoDoubt(core *Core, figure func(withdrawal.Doubt) float64) func() float
 	}
 }
 
-// observe counts an answer. Unknown routes share one name: a caller must not be able to make new series.
+// observe counts an answer.
 func (m *metrics) observe(s *httpkit.Scope, took time.Duration) {
-	route := s.Route
-	if route == "" {
-		route = "none"
+	kind := answered{s.Route, s.Status}
+	m.mu.RLock()
+	meters, ok := m.known[kind]
+	m.mu.RUnlock()
+	if !ok {
+		meters = m.meters(kind)
 	}
-	m.requests.WithLabelValues(route, strconv.Itoa(s.Status)).Inc()
-	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+	meters.requests.Inc()
+	meters.seconds.Observe(took.Seconds())
+}
+
+// meters finds what counts answers of a kind. Unknown routes share one name: a caller must not be able to make new series.
+func (m *metrics) meters(kind answered) meters {
+	route := cmp.Or(kind.route, "none")
+	found := meters{m.requests.WithLabelValues(route, strconv.Itoa(kind.status)), m.seconds.WithLabelValues(route)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known[kind] = found
+	return found
 }
 
 // notified counts a notification.

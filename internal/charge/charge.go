@@ -107,9 +107,13 @@ type Charge struct {
 	ExpiresAt     time.Time
 	ReleaseAt     time.Time // when its money becomes available; zero when it need not wait
 
-	key  string   // the Idempotency-Key that made it
-	hash [32]byte // of the body that made it
+	key   string   // the Idempotency-Key that made it
+	hash  [32]byte // of the body that made it
+	shown []byte   // see Shown
 }
+
+// Shown returns the charge as an event shows it, if that is known already: of a paid one that many ask for. Otherwise nil.
+func (c *Charge) Shown() []byte { return c.shown }
 
 // CreatedAt returns when the charge was created.
 func (c *Charge) CreatedAt() time.Time { return c.ID.Time() }

@@ -44,22 +44,25 @@ func newCopies(db *sqldb.DB) *copies {
 	return &copies{changes: sqldb.NewSharedLook(db, sqldb.Scalar[int64], countPaidChanges)}
 }
 
-// get returns a charge: the copy, unless a paid charge has changed since, or what read returns.
-func (c *copies) get(ctx context.Context, by asked, now time.Time, read func() (Charge, error)) (Charge, error) {
+// get returns the copy of a charge, or nil when it must be read. Whoever keeps what it then reads says how many changes were
+// seen before: more than were seen can only make the copy useless.
+func (c *copies) get(ctx context.Context, by asked, now time.Time) (one *Charge, seen int64) {
 	if one, ok := c.charges.Get(by); ok && now.Sub(one.at) <= copyAgeMax {
 		changes, err := c.changes.Ask(ctx)
 		if err == nil {
 			c.seen.Store(changes)
 		}
 		if err == nil && changes == one.changes {
-			return one.Charge, nil
+			return &one.Charge, changes
 		}
 	}
-	changes := c.seen.Load() // before it is read: more changes than were seen can only make the copy useless
-	one, err := read()
-	if err == nil && one.Status == Paid {
-		by.ref = strings.Clone(by.ref) // which is part of the whole line of the request
-		c.charges.Add(by, &copied{one, changes, now})
-	}
-	return one, err
+	return nil, c.seen.Load()
+}
+
+// keep makes a copy of a charge that is paid.
+func (c *copies) keep(by asked, now time.Time, one Charge, seen int64) *Charge {
+	by.ref = strings.Clone(by.ref) // which is part of the whole line of the request
+	kept := &copied{one, seen, now}
+	c.charges.Add(by, kept)
+	return &kept.Charge
 }

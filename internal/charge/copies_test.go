@@ -29,7 +29,7 @@ func (n *node) get(c charge.Charge) charge.Charge {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	return got
+	return *got
 }
 
 // TestCopies shows when a paid charge is told from memory: as long as no paid charge has changed, on either node, and not

@@ -222,20 +222,31 @@ const prefix = id.Charge
 
 // Get returns a charge by chg_..., by its txid or by ext:<external_id>. One that is pending and not expired is first
 // looked up at its acquirer, so that a lost notification does not matter; when the acquirer is silent, what is stored
-// counts. Of one that is paid, when its money is released may be a minute old, and nothing else: see copies.go.
-func (s *Service) Get(ctx context.Context, owner id.Account, ref string) (Charge, error) {
-	now := s.Clock.Now()
-	c, err := s.copies.get(ctx, asked{owner, ref}, now, func() (Charge, error) { return s.find(ctx, owner, ref) })
-	if err != nil {
-		return Charge{}, err
+// counts. Of one that is paid, when its money is released may be a minute old, and nothing else: see copies.go. Others may be
+// given the same charge: it is not for changing.
+func (s *Service) Get(ctx context.Context, owner id.Account, ref string) (*Charge, error) {
+	now, by := s.Clock.Now(), asked{owner, ref}
+	copied, seen := s.copies.get(ctx, by, now)
+	if copied != nil {
+		return copied, nil
 	}
-	if c.Status != Pending || !now.Before(c.ExpiresAt) {
-		return c, nil
+	c, err := s.find(ctx, owner, ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Status == Paid:
+		if c.shown, err = s.Render(&c); err != nil {
+			return nil, err
+		}
+		return s.copies.keep(by, now, c, seen), nil
+	case c.Status != Pending || !now.Before(c.ExpiresAt):
+		return &c, nil
 	}
 	if err := s.Check(ctx, &c); err != nil {
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked", slog.String("charge", prefix.Format(c.ID)), slog.String("error", err.Error()))
 	}
-	return get(ctx, s.DB, owner, c.ID) // somebody else may have moved it
+	c, err = get(ctx, s.DB, owner, c.ID) // somebody else may have moved it
+	return &c, err
 }
 
 func (s *Service) find(ctx context.Context, owner id.Account, ref string) (c Charge, err error) {

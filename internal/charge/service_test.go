@@ -283,8 +283,8 @@ func TestGetByEachName(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, ref := range []string{"chg_" + c.ID.String(), c.TxID, strings.ToUpper(c.TxID), "ext:a/b:c"} {
-			if got, err := n.Get(t.Context(), a.ID, ref); err != nil || !cmp.Equal(c, got, unexported) {
-				t.Errorf("%s: %v %s", ref, err, cmp.Diff(c, got, unexported))
+			if got, err := n.Get(t.Context(), a.ID, ref); err != nil || !cmp.Equal(&c, got, unexported) {
+				t.Errorf("%s: %v %s", ref, err, cmp.Diff(&c, got, unexported))
 			}
 			if _, err := n.Get(t.Context(), b.ID, ref); !errors.Is(err, charge.ErrNotFound) {
 				t.Errorf("%s of another account: %v", ref, err)

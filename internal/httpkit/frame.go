@@ -64,7 +64,8 @@ func (f *Frame) Wrap(next http.Handler) http.Handler {
 		rec := &recorder{ResponseWriter: w, scope: Scope{RequestID: id.Request.Format(f.IDs.New())}}
 		s := &rec.scope
 		incoming := r.Header.Get(RequestIDHeader)
-		w.Header()[RequestIDHeader] = []string{s.RequestID}
+		rec.name[0] = s.RequestID
+		w.Header()[RequestIDHeader] = rec.name[:]
 		defer func() {
 			took := f.Clock.RealSince(started)
 			if f.Observe != nil {
@@ -221,6 +222,7 @@ func (f *Frame) shownPath(path, route string) string {
 type recorder struct {
 	http.ResponseWriter
 	scope Scope
+	name  [1]string // the request's identifier, as the header has it
 }
 
 func (r *recorder) WriteHeader(status int) {

@@ -141,10 +141,16 @@ func Write(w http.ResponseWriter, a Answer) error {
 
 var contentTypeJSON = []string{"application/json; charset=utf-8"}
 
+// lengthKnownMax is up to where the HTTP server tells the length by itself, and for less: it has the whole body before it
+// sends anything.
+const lengthKnownMax = 2 << 10
+
 func send(w http.ResponseWriter, a Answer, body []byte) {
 	h := w.Header()
 	maps.Copy(h, a.Header)
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if len(body) > lengthKnownMax {
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
 	if a.Status == 0 {
 		a.Status = http.StatusOK
 	}

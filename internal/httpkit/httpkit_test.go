@@ -145,9 +145,6 @@ func TestWriteError(t *testing.T) {
 			if got := rec.Header().Get("Retry-After"); got != c.header.Get("Retry-After") {
 				t.Errorf("retry-after %q", got)
 			}
-			if got := rec.Header().Get("Content-Length"); got != strconv.Itoa(rec.Body.Len()) {
-				t.Errorf("content-length %s of %d bytes", got, rec.Body.Len())
-			}
 		})
 	}
 }
@@ -177,6 +174,36 @@ func TestWrite(t *testing.T) {
 		}
 		if rec.Code != c.status || rec.Body.String() != c.body || rec.Header().Get("Content-Type") != c.kind {
 			t.Errorf("%+v: got %d %v %s", c.answer, rec.Code, rec.Header(), rec.Body)
+		}
+	}
+}
+
+// TestLength shows that callers are told how long an answer is, whoever counts.
+func TestLength(t *testing.T) {
+	t.Parallel()
+	for _, isHTTP2 := range []bool{false, true} {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			size, _ := strconv.Atoi(r.URL.Path[1:])
+			_ = Write(w, Answer{Raw: make([]byte, size)})
+		}))
+		server.EnableHTTP2 = isHTTP2
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			for _, size := range []int{1, lengthKnownMax, lengthKnownMax + 1, 100_000} {
+				r, err := http.NewRequestWithContext(t.Context(), method, fmt.Sprint(server.URL, "/", size), http.NoBody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				res, err := server.Client().Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = res.Body.Close()
+				if res.ContentLength != int64(size) || len(res.TransferEncoding) != 0 {
+					t.Errorf("%s %s of %d bytes: content-length %d, %v", res.Proto, method, size, res.ContentLength, res.TransferEncoding)
+				}
+			}
 		}
 	}
 }

@@ -55,6 +55,12 @@ type ByHand interface {
 	AppendJSON(to []byte) []byte
 }
 
+// Written is what was written as JSON before.
+type Written []byte
+
+// AppendJSON writes it again.
+func (w Written) AppendJSON(to []byte) []byte { return append(to, w...) }
+
 // Append writes anything as JSON, by hand if it can.
 func Append(to []byte, v any) ([]byte, error) {
 	if h, ok := v.(ByHand); ok {
