@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -417,28 +418,35 @@ func TestAdmin(t *testing.T) {
 	if told == nil {
 		t.Fatalf("no word of the admin listener: %s", p.stderr.String())
 	}
-	key := anyKey.FindString(p.stdout.String())
-	p.get(t, key, "/v1/balance")
-	for path, want := range map[string]string{"/metrics": `ponte_http_requests_total{route="/balance",status="200"} 1`, "/debug/pprof/cmdline": "serve"} {
-		res, err := http.Get(told[1] + path)
+	page := func(url string) string {
+		res, err := http.Get(url)
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer res.Body.Close()
 		body, _ := io.ReadAll(res.Body)
-		res.Body.Close()
-		if res.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
-			t.Errorf("%s: %d %.300s", path, res.StatusCode, body)
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d %.300s", url, res.StatusCode, body)
 		}
+		return string(body)
 	}
-	for path, want := range map[string]string{"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ready","simulated":true}`} {
-		res, err := http.Get(p.url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(res.Body)
-		res.Body.Close()
-		if res.StatusCode != http.StatusOK || strings.TrimSpace(string(body)) != want {
-			t.Errorf("%s: %d %s", path, res.StatusCode, body)
+	p.get(t, anyKey.FindString(p.stdout.String()), "/v1/balance")
+	metrics := page(told[1] + "/metrics")
+	if want := `ponte_http_requests_total{route="/balance",status="200"} 1`; !strings.Contains(metrics, want) {
+		t.Errorf("/metrics lacks %s", want)
+	}
+	next := regexp.MustCompile(`(?m)^go_memstats_next_gc_bytes (\S+)$`).FindStringSubmatch(metrics)
+	if next == nil {
+		t.Fatal("/metrics does not tell when the heap is collected")
+	}
+	if bytes, err := strconv.ParseFloat(next[1], 64); err != nil || bytes < heapRest*(100+heapGrowth)/100 {
+		t.Errorf("the heap is collected at %s bytes", next[1])
+	}
+	for url, want := range map[string]string{
+		told[1] + "/debug/pprof/cmdline": "serve", p.url + "/healthz": `{"status":"ok"}`, p.url + "/readyz": `{"status":"ready","simulated":true}`,
+	} {
+		if got := page(url); !strings.Contains(got, want) {
+			t.Errorf("%s: %.300s", url, got)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (c chargeJSON) AppendJSON(to []byte) []byte {
 	return append(to, '}')
 }
 
-// RenderCharge returns a charge as its events show it: as the API does, without the image.
+// RenderCharge returns a charge as its events show it: as the API does, without the image. GET of a paid charge answers with it.
 func RenderCharge(c *charge.Charge) ([]byte, error) {
 	return newCharge(c).AppendJSON(make([]byte, 0, chargeBytesUsual)), nil
 }
@@ -145,8 +145,8 @@ func (a *API) getCharge(c *call) (httpkit.Answer, error) {
 	if err != nil {
 		return httpkit.Answer{}, err
 	}
-	if shown := found.Shown(); shown != nil { // paid, and so without an image
-		return httpkit.Answer{Body: plainjson.Written(shown)}, nil
+	if written := found.Shown(); written != "" { // paid, and so without an image
+		return httpkit.Answer{Body: plainjson.Written(written)}, nil
 	}
 	shown, err := newCharge(found).withImage()
 	return httpkit.Answer{Body: shown}, err

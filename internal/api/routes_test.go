@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -177,7 +178,7 @@ func TestDocumentIsServed(t *testing.T) {
 		}
 	}
 	head := s.Do(t, testkit.Request{Method: http.MethodHead, Path: "/v1/openapi.json"}).Want(t, http.StatusOK)
-	if len(head.Body) != 0 || head.Header.Get("Content-Length") == "0" {
+	if len(head.Body) != 0 || head.Header.Get("Content-Length") != strconv.Itoa(len(asJSON.Body)) {
 		t.Errorf("HEAD: %d bytes, content-length %s", len(head.Body), head.Header.Get("Content-Length"))
 	}
 }

@@ -299,11 +299,14 @@ func TestMetrics(t *testing.T) {
 	for _, path := range []string{"/v1/balance", "/v1/made-up-1", "/v1/made-up-2", "/v1/boletos/bol_1", "/v1/boletos/bol_2"} {
 		s.Get(t, a.Key, path)
 	}
+	s.Get(t, a.Key+"x", "/v1/balance").Want(t, http.StatusUnauthorized)
 	rec := httptest.NewRecorder()
 	s.Server.Admin().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	page := rec.Body.String()
 	for _, line := range []string{
 		`ponte_http_requests_total{route="/balance",status="200"} 1`,
+		`ponte_http_requests_total{route="/balance",status="401"} 1`,
+		`ponte_http_request_seconds_count{route="/balance"} 2`,
 		`ponte_http_requests_total{route="/boletos/{id}",status="501"} 2`,
 		`ponte_http_requests_total{route="none",status="404"} 2`, // a caller makes no series
 		"ponte_ready 1", "ponte_nodes 1", "ponte_fold_lag_seconds 0", "ponte_clock_offset_seconds 0",

@@ -36,7 +36,7 @@ type metrics struct {
 	firsts   prometheus.Histogram
 
 	mu    sync.RWMutex
-	known map[answered]meters
+	known map[answered]answerMeters
 }
 
 // answered is a kind of answer.
@@ -45,15 +45,16 @@ type answered struct {
 	status int
 }
 
-// meters are what counts answers of one kind. They are kept, because to find them by their labels takes longer than to count.
-type meters struct {
+// answerMeters are what counts answers of one kind. They are kept, because to find them by their labels takes longer than to
+// count.
+type answerMeters struct {
 	requests prometheus.Counter
 	seconds  prometheus.Observer
 }
 
 func newMetrics(core *Core, bank *Bank, n *node.Node) *metrics {
 	m := &metrics{
-		known:    map[answered]meters{},
+		known:    map[answered]answerMeters{},
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ponte_http_requests_total", Help: "Answers by route and status.",
@@ -210,16 +211,16 @@ func (m *metrics) observe(s *httpkit.Scope, took time.Duration) {
 	meters, ok := m.known[kind]
 	m.mu.RUnlock()
 	if !ok {
-		meters = m.meters(kind)
+		meters = m.meet(kind)
 	}
 	meters.requests.Inc()
 	meters.seconds.Observe(took.Seconds())
 }
 
-// meters finds what counts answers of a kind. Unknown routes share one name: a caller must not be able to make new series.
-func (m *metrics) meters(kind answered) meters {
+// meet makes what counts answers of a new kind. Unknown routes share one name: a caller must not be able to make new series.
+func (m *metrics) meet(kind answered) answerMeters {
 	route := cmp.Or(kind.route, "none")
-	found := meters{m.requests.WithLabelValues(route, strconv.Itoa(kind.status)), m.seconds.WithLabelValues(route)}
+	found := answerMeters{m.requests.WithLabelValues(route, strconv.Itoa(kind.status)), m.seconds.WithLabelValues(route)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known[kind] = found

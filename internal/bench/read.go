@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	readConnections = 32
+	readConnections = 64
 	readAccounts    = 8   // so that no account comes near its rate limit
 	paidCharges     = 400 // that are read, in any order
 	readPaidMax     = time.Minute

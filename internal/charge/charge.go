@@ -109,11 +109,12 @@ type Charge struct {
 
 	key   string   // the Idempotency-Key that made it
 	hash  [32]byte // of the body that made it
-	shown []byte   // see Shown
+	shown string   // see Shown
 }
 
-// Shown returns the charge as an event shows it, if that is known already: of a paid one that many ask for. Otherwise nil.
-func (c *Charge) Shown() []byte { return c.shown }
+// Shown returns the charge as [Services.Render] writes it, if that was done already: of a paid one that [Service.Get] has found.
+// Otherwise "".
+func (c *Charge) Shown() string { return c.shown }
 
 // CreatedAt returns when the charge was created.
 func (c *Charge) CreatedAt() time.Time { return c.ID.Time() }
@@ -123,7 +124,7 @@ func (c *Charge) IsTest() bool { return c.Amount <= testAmountMax }
 
 // AsCreated returns the charge as it was when it was created: what a repetition of that request is answered.
 func (c Charge) AsCreated() Charge {
-	c.Status, c.EndToEndID, c.PaidAt, c.ReleaseAt, c.Fee, c.Refunded = Pending, "", time.Time{}, time.Time{}, 0, 0
+	c.Status, c.EndToEndID, c.PaidAt, c.ReleaseAt, c.Fee, c.Refunded, c.shown = Pending, "", time.Time{}, time.Time{}, 0, 0, ""
 	return c
 }
 

@@ -46,7 +46,7 @@ func newCopies(db *sqldb.DB) *copies {
 
 // get returns the copy of a charge, or nil when it must be read. Whoever keeps what it then reads says how many changes were
 // seen before: more than were seen can only make the copy useless.
-func (c *copies) get(ctx context.Context, by asked, now time.Time) (one *Charge, seen int64) {
+func (c *copies) get(ctx context.Context, by asked, now time.Time) (kept *Charge, seen int64) {
 	if one, ok := c.charges.Get(by); ok && now.Sub(one.at) <= copyAgeMax {
 		changes, err := c.changes.Ask(ctx)
 		if err == nil {

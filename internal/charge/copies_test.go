@@ -52,8 +52,12 @@ func TestCopies(t *testing.T) {
 		}
 		shows := func(n *node, description string, status charge.State, refunded money.BRL) {
 			t.Helper()
-			if got := n.get(c); got.Description != description || got.Status != status || got.Refunded != refunded {
+			got := n.get(c)
+			if got.Description != description || got.Status != status || got.Refunded != refunded {
 				t.Errorf("%q is %s with %s given back, want %q, %s, %s", got.Description, got.Status, got.Refunded, description, status, refunded)
+			}
+			if isKnown := got.Shown() != ""; isKnown != (status == charge.Paid) {
+				t.Errorf("one that is %s is shown as %q", status, got.Shown())
 			}
 		}
 		describe("first")
@@ -92,6 +96,33 @@ func TestCopies(t *testing.T) {
 	})
 }
 
+// TestCopyOfBefore shows that a copy is as old as its reading: a change that this node sees before the copy is kept makes it
+// useless.
+func TestCopyOfBefore(t *testing.T) {
+	t.Parallel()
+	sqltest.EachURL(t, func(t *testing.T, url string) {
+		t.Helper()
+		one, other := pair(t, url)
+		c, payment := one.paid(1000)
+		one.get(c)
+		render := one.Render
+		one.Render = func(read *charge.Charge) ([]byte, error) {
+			one.Render = render
+			other.refund(payment, 1000)
+			other.hear(c, payment)
+			if got := one.get(c); got.Status != charge.Refunded {
+				t.Errorf("%s after it was refunded", got.Status)
+			}
+			return render(read)
+		}
+		for _, want := range []charge.State{charge.Paid, charge.Refunded} {
+			if got, err := one.Get(t.Context(), c.Account, c.TxID); err != nil || got.Status != want {
+				t.Errorf("%+v, %v, want %s", got, err, want)
+			}
+		}
+	})
+}
+
 // TestCopiesWithoutLook shows that a charge is read as ever where nobody can look at the count.
 func TestCopiesWithoutLook(t *testing.T) {
 	t.Parallel()
@@ -126,7 +157,7 @@ func TestCopiesOfOthers(t *testing.T) {
 			n.hear(c, n.pay(c.TxID, 1000))
 			for range 2 {
 				if got, err := n.Get(t.Context(), c.Account, "ext:order"); err != nil || got.ID != c.ID || got.Status != charge.Paid {
-					t.Errorf("%s is %s, %v", got.ID, got.Status, err)
+					t.Errorf("%+v, %v", got, err)
 				}
 			}
 		}
@@ -152,7 +183,7 @@ func TestNoStatusGoesBack(t *testing.T) {
 						before := told.Load()
 						got, err := n.Get(t.Context(), c.Account, c.TxID)
 						if err != nil || before && got.Status != charge.Refunded {
-							t.Errorf("%s after it was refunded: %v", got.Status, err)
+							t.Errorf("%+v after it was refunded: %v", got, err)
 							return
 						}
 						if got.Status == charge.Refunded {

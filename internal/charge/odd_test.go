@@ -100,7 +100,7 @@ func TestPaidWhileItIsRemoved(t *testing.T) {
 		e2e := n.pay(c.TxID, 1000)
 		*o.show = func(c *acquirer.Charge) { c.Status, c.Payments = acquirer.ChargeRemoved, nil }
 		if got, err := n.Get(t.Context(), a.ID, c.TxID); err != nil || got.Status != charge.Cancelled {
-			t.Fatalf("%s %v", got.Status, err)
+			t.Fatalf("%+v %v", got, err)
 		}
 		*o.show = nil
 		n.hear(c, e2e)

@@ -36,7 +36,7 @@ type Services struct {
 	Router   *acquirer.Router
 	Events   *event.Log
 	Log      *slog.Logger
-	Render   func(*Charge) ([]byte, error) // the charge as an event shows it
+	Render   func(*Charge) ([]byte, error) // the charge as events show it, and as whoever asks is shown a paid one
 	// Postback refuses a URL that is not an active endpoint of the account; "" is none.
 	Postback func(ctx context.Context, account id.Account, url string) error
 	// Heard is told what became of each notification; nil for nobody.
@@ -226,18 +226,20 @@ const prefix = id.Charge
 // given the same charge: it is not for changing.
 func (s *Service) Get(ctx context.Context, owner id.Account, ref string) (*Charge, error) {
 	now, by := s.Clock.Now(), asked{owner, ref}
-	copied, seen := s.copies.get(ctx, by, now)
-	if copied != nil {
-		return copied, nil
+	kept, seen := s.copies.get(ctx, by, now)
+	if kept != nil {
+		return kept, nil
 	}
 	c, err := s.find(ctx, owner, ref)
 	switch {
 	case err != nil:
 		return nil, err
 	case c.Status == Paid:
-		if c.shown, err = s.Render(&c); err != nil {
+		data, err := s.Render(&c)
+		if err != nil {
 			return nil, err
 		}
+		c.shown = string(data)
 		return s.copies.keep(by, now, c, seen), nil
 	case c.Status != Pending || !now.Before(c.ExpiresAt):
 		return &c, nil
@@ -245,8 +247,10 @@ func (s *Service) Get(ctx context.Context, owner id.Account, ref string) (*Charg
 	if err := s.Check(ctx, &c); err != nil {
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "acquirer could not be asked", slog.String("charge", prefix.Format(c.ID)), slog.String("error", err.Error()))
 	}
-	c, err = get(ctx, s.DB, owner, c.ID) // somebody else may have moved it
-	return &c, err
+	if c, err = get(ctx, s.DB, owner, c.ID); err != nil { // somebody else may have moved it
+		return nil, err
+	}
+	return &c, nil
 }
 
 func (s *Service) find(ctx context.Context, owner id.Account, ref string) (c Charge, err error) {

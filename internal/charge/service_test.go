@@ -348,7 +348,7 @@ func TestSilentAcquirer(t *testing.T) {
 		n.pay(elsewhere.TxID, 1000)
 		n.fault("alpha", "*", "refuse", 0)
 		if c, err := n.Get(ctx, a.ID, early.TxID); err != nil || c.Status != charge.Pending {
-			t.Errorf("%s: %v", c.Status, err)
+			t.Errorf("%+v: %v", c, err)
 		}
 		n.advance(time.Hour)
 		n.step(n.Expire)
@@ -692,7 +692,7 @@ func TestHungAcquirer(t *testing.T) {
 	for range 3 {
 		both.Go(func() {
 			if c, err := n.Get(t.Context(), a.ID, hung[0].TxID); err != nil || c.Status != charge.Pending {
-				t.Errorf("%s %v", c.Status, err)
+				t.Errorf("%+v %v", c, err)
 			}
 		})
 	}

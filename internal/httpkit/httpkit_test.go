@@ -182,10 +182,11 @@ func TestWrite(t *testing.T) {
 func TestLength(t *testing.T) {
 	t.Parallel()
 	for _, isHTTP2 := range []bool{false, true} {
-		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		frame, _ := newFrame()
+		server := httptest.NewUnstartedServer(frame.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			size, _ := strconv.Atoi(r.URL.Path[1:])
 			_ = Write(w, Answer{Raw: make([]byte, size)})
-		}))
+		})))
 		server.EnableHTTP2 = isHTTP2
 		server.StartTLS()
 		t.Cleanup(server.Close)
@@ -200,7 +201,7 @@ func TestLength(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = res.Body.Close()
-				if res.ContentLength != int64(size) || len(res.TransferEncoding) != 0 {
+				if res.ContentLength != int64(size) || len(res.TransferEncoding) != 0 || (res.ProtoMajor == 2) != isHTTP2 {
 					t.Errorf("%s %s of %d bytes: content-length %d, %v", res.Proto, method, size, res.ContentLength, res.TransferEncoding)
 				}
 			}

@@ -56,7 +56,7 @@ type ByHand interface {
 }
 
 // Written is what was written as JSON before.
-type Written []byte
+type Written string
 
 // AppendJSON writes it again.
 func (w Written) AppendJSON(to []byte) []byte { return append(to, w...) }
