@@ -211,14 +211,14 @@ func (m *metrics) observe(s *httpkit.Scope, took time.Duration) {
 	meters, ok := m.known[kind]
 	m.mu.RUnlock()
 	if !ok {
-		meters = m.meet(kind)
+		meters = m.metersOf(kind)
 	}
 	meters.requests.Inc()
 	meters.seconds.Observe(took.Seconds())
 }
 
-// meet makes what counts answers of a new kind. Unknown routes share one name: a caller must not be able to make new series.
-func (m *metrics) meet(kind answered) answerMeters {
+// metersOf finds what counts answers of a kind by its labels. Unknown routes share one name: a caller must not be able to make new series.
+func (m *metrics) metersOf(kind answered) answerMeters {
 	route := cmp.Or(kind.route, "none")
 	found := answerMeters{m.requests.WithLabelValues(route, strconv.Itoa(kind.status)), m.seconds.WithLabelValues(route)}
 	m.mu.Lock()

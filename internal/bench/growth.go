@@ -55,7 +55,7 @@ func (r *run) growth(ctx context.Context, e engine) error {
 			p := sizes[i]
 			r.say("%s among %s charges on %s", one.name, Number(float64(p.rows)), e.name)
 			before := p.work()
-			result, err := r.hammer(ctx, r.Length/4, &traffic{
+			result, err := r.hammer(ctx, 2*r.Length/time.Duration(len(legsOfGrowth)), &traffic{
 				address: p.address, connections: growthConnections, want: one.want,
 				next: func(scrap []byte) []byte { return one.next(p).write(scrap) },
 			})

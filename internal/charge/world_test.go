@@ -206,15 +206,12 @@ func (w *world) node(db *sqldb.DB, lenses ...func(acquirer.Acquirer) acquirer.Ac
 	return n
 }
 
-// pair returns two servers on one database, each with connections of its own where that can be.
+// pair returns two servers on one database.
 func pair(t *testing.T, url string) (*node, *node) {
 	t.Helper()
 	w := newWorld(t)
-	db := sqltest.Open(t, url)
-	if db.IsPostgres() {
-		return w.node(db), w.node(sqltest.Open(t, url))
-	}
-	return w.node(db), w.node(db)
+	one, other := sqltest.OpenForTwo(t, url)
+	return w.node(one), w.node(other)
 }
 
 // in returns the node for a part of its test.

@@ -19,15 +19,12 @@ import (
 	"github.com/ponte-pay/ponte/internal/withdrawal"
 )
 
-// pair returns two servers on one database, each with connections of its own where that can be.
+// pair returns two servers on one database.
 func pair(t *testing.T, url string) (*node, *node) {
 	t.Helper()
 	w := newWorld(t)
-	db := sqltest.Open(t, url)
-	if db.IsPostgres() {
-		return w.node(db), w.node(sqltest.Open(t, url))
-	}
-	return w.node(db), w.node(db)
+	one, other := sqltest.OpenForTwo(t, url)
+	return w.node(one), w.node(other)
 }
 
 // TestCrowd withdraws 60 times at once on money for 30: exactly 30 are accepted, by two servers.

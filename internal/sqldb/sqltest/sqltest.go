@@ -57,6 +57,17 @@ func Open(tb testing.TB, url string) *sqldb.DB {
 	return db
 }
 
+// OpenForTwo opens a database as two servers do, each with connections of its own; SQLite, which one server has to itself, once
+// for both.
+func OpenForTwo(tb testing.TB, url string) (one, other *sqldb.DB) {
+	tb.Helper()
+	one = Open(tb, url)
+	if !one.IsPostgres() {
+		return one, one
+	}
+	return one, Open(tb, url)
+}
+
 // SQLite returns the address of a new database with all tables.
 func SQLite(tb testing.TB) string {
 	tb.Helper()
