@@ -35,6 +35,7 @@ const (
 type baseline struct {
 	name    string
 	samples []float64
+	taken   float64   // by the host in the last one
 	at      time.Time // of the last one
 	isUsed  bool      // something was compared with the last one from behind
 }
@@ -68,7 +69,7 @@ func (r *run) between(ctx context.Context, names []string, measure func() error)
 			return nil, err
 		}
 		used = append(used, b)
-		around = append(around, bracket{name: name, before: b.samples[len(b.samples)-1]})
+		around = append(around, bracket{name: name, before: b.samples[len(b.samples)-1], taken: b.taken})
 	}
 	for _, b := range r.baselines {
 		b.isUsed = true
@@ -83,7 +84,7 @@ func (r *run) between(ctx context.Context, names []string, measure func() error)
 		if err := r.sample(ctx, b); err != nil {
 			return nil, err
 		}
-		around[i].after = b.samples[len(b.samples)-1]
+		around[i].after, around[i].taken = b.samples[len(b.samples)-1], max(around[i].taken, b.taken)
 	}
 	return around, nil
 }
@@ -96,11 +97,11 @@ func (r *run) sample(ctx context.Context, b *baseline) error {
 	if err := r.rest(ctx); err != nil {
 		return err
 	}
-	rate, err := r.measureBaseline(ctx, b.name)
+	rate, taken, err := calmly(ctx, r, func() (float64, error) { return r.measureBaseline(ctx, b.name) })
 	if err != nil {
 		return err
 	}
-	b.samples, b.at, b.isUsed = append(b.samples, rate), r.clock.Real(), false
+	b.samples, b.taken, b.at, b.isUsed = append(b.samples, rate), taken, r.clock.Real(), false
 	return nil
 }
 

@@ -71,14 +71,15 @@ func Scenarios() (list [][2]string) {
 // run is a measurement under way.
 type run struct {
 	Options
-	clock     *clock.Clock
-	folder    string
-	server    *PostgresServer // nil until something needs it
-	noServer  error           // why there is none
-	databases []string        // that were made on a server which is not ours
-	baselines []*baseline     // that something was compared with
-	step      Step
-	report    Report
+	clock      *clock.Clock
+	processors func() processors
+	folder     string
+	server     *PostgresServer // nil until something needs it
+	noServer   error           // why there is none
+	databases  []string        // that were made on a server which is not ours
+	baselines  []*baseline     // that something was compared with
+	step       Step
+	report     Report
 }
 
 // Run measures what the options ask for. A missing PostgreSQL is told in the report; any other failure ends the run, and the
@@ -96,7 +97,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		return Report{}, err
 	}
 	defer os.RemoveAll(folder)
-	r := &run{Options: o, clock: clock.New(nil), folder: folder, report: Report{Machine: machine(), Seconds: o.Length.Seconds()}}
+	r := &run{Options: o, clock: clock.New(nil), processors: readProcessors, folder: folder, report: Report{Machine: machine(), Seconds: o.Length.Seconds()}}
 	defer r.stopPostgres(context.WithoutCancel(ctx)) // also when it was interrupted
 	r.step.Total = len(chosen) * len(engines)
 	for _, s := range chosen {

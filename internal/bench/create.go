@@ -36,24 +36,22 @@ func (r *run) create(ctx context.Context, e engine) error {
 	if e.isPostgres {
 		own, ratioMin = oneInsert, createPostgresMin
 	}
-	var top flow
-	var parts []Part
+	var top measured
 	around, err := r.between(ctx, []string{tpcb, own}, func() (err error) {
 		r.say("POST /v1/charges on %s", e.name)
-		work := s.work()
-		top, err = r.hammer(ctx, r.Length, &send)
-		parts = work.until(s.work(), top.answers)
+		top, err = r.measure(ctx, s, r.Length, &send)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	row := e.rate("create", "charges created, 64 connections", top.rate)
-	row.CPU = parts
+	row.cost(&top)
 	row.against(around, tpcb, ratioMin)
 	row.against(around, own, 0)
 	r.add(row)
 	row = e.latency("create", "p99 of a creation at the top rate", top.p99)
+	row.Taken = top.taken
 	row.under(float64(createTopP99Max.Milliseconds()))
 	r.add(row)
 
@@ -62,13 +60,12 @@ func (r *run) create(ctx context.Context, e engine) error {
 		return err
 	}
 	send.perSecond = top.rate * halfOfTheTop
-	work := s.work()
-	half, err := r.hammer(ctx, halfLengths*r.Length, &send)
+	half, err := r.measure(ctx, s, halfLengths*r.Length, &send)
 	if err != nil {
 		return err
 	}
 	row = e.latency("create", "p99 of a creation at half of the top rate", half.p99)
-	row.CPU = work.until(s.work(), half.answers)
+	row.cost(&half)
 	row.under(float64(createHalfP99Max.Milliseconds()))
 	r.add(row)
 	r.add(e.latency("create", "the middle one of them", half.p50))

@@ -218,23 +218,16 @@ func (r *run) life(ctx context.Context, e engine) error {
 		return err
 	}
 	defer l.close()
-	var rate float64
-	var parts []Part
-	var took []time.Duration
+	var m measured
 	around, err := r.between(ctx, []string{tpcb}, func() error {
 		r.say("whole lives on %s", e.name)
 		return l.during(ctx, 0, func(ctx context.Context) error {
 			if err := l.warm(ctx); err != nil {
 				return err
 			}
-			l.take()
-			ended, work, started := l.ended.Load(), l.work(), r.clock.Real()
-			if err := r.clock.Wait(ctx, r.Length); err != nil {
+			if m, err = l.measure(ctx); err != nil {
 				return err
 			}
-			ended, took = l.ended.Load()-ended, l.take()
-			rate = float64(ended) / r.clock.RealSince(started).Seconds()
-			parts = work.until(l.work(), ended)
 			return r.flame(ctx, l)
 		})
 	})
@@ -245,15 +238,29 @@ func (r *run) life(ctx context.Context, e engine) error {
 	if e.isPostgres {
 		least = livesPostgresMin
 	}
-	row := e.rate("life", "whole lives: created, paid by callback, webhook received", rate)
-	row.CPU = parts
+	row := e.rate("life", "whole lives: created, paid by callback, webhook received", m.rate)
+	row.cost(&m)
 	row.against(around, tpcb, 0)
 	row.atLeast(least)
 	row.atLeast(livesWanted)
 	r.add(row)
-	_, p99 := percentiles(took)
-	r.add(e.latency("life", fmt.Sprintf("p99 of a whole life, up to %d at once", livesAheadMax), p99))
+	r.add(e.latency("life", fmt.Sprintf("p99 of a whole life, up to %d at once", livesAheadMax), m.p99))
 	return nil
+}
+
+// measure looks at the lives that end while others begin.
+func (l *lives) measure(ctx context.Context) (measured, error) {
+	return l.run.measured(ctx, l.stage, func() (f flow, err error) {
+		l.take()
+		ended, started := l.ended.Load(), l.run.clock.Real()
+		if err := l.run.clock.Wait(ctx, l.run.Length); err != nil {
+			return f, err
+		}
+		f.answers = l.ended.Load() - ended
+		f.rate = float64(f.answers) / l.run.clock.RealSince(started).Seconds()
+		f.p50, f.p99 = percentiles(l.take())
+		return f, nil
+	})
 }
 
 // flame makes a picture of where the server's time goes, while the load goes on.
@@ -303,9 +310,14 @@ func (s *stage) work() work {
 	return w
 }
 
-// until returns what each of so many cost whom.
-func (w work) until(end work, count int64) (parts []Part) {
-	if end.server == w.server || count == 0 {
+// since returns how long they have worked since before.
+func (w work) since(before work) work {
+	return work{w.server - before.server, w.bank - before.bank, w.load - before.load, w.database - before.database}
+}
+
+// parts returns what each of so many cost whom.
+func (w work) parts(count int64) (parts []Part) {
+	if w.server == 0 || count == 0 {
 		return nil // the system does not tell
 	}
 	add := func(who string, took time.Duration) {
@@ -313,9 +325,9 @@ func (w work) until(end work, count int64) (parts []Part) {
 			parts = append(parts, Part{who, float64(took.Microseconds()) / float64(count)})
 		}
 	}
-	add("server", end.server-w.server)
-	add("PostgreSQL", end.database-w.database)
-	add("bank", end.bank-w.bank)
-	add("load and receiver", end.load-w.load)
+	add("server", w.server)
+	add("PostgreSQL", w.database)
+	add("bank", w.bank)
+	add("load and receiver", w.load)
 	return parts
 }

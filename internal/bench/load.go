@@ -96,6 +96,30 @@ func (r *run) hammer(ctx context.Context, limit time.Duration, t *traffic) (flow
 	}
 }
 
+// measured is how something went on a stage.
+type measured struct {
+	flow
+	spent work    // by everybody
+	taken float64 // by the host, see calmly
+}
+
+// measure is hammer with what it cost whom, in a calm moment if there is one.
+func (r *run) measure(ctx context.Context, s *stage, limit time.Duration, t *traffic) (measured, error) {
+	return r.measured(ctx, s, func() (flow, error) { return r.hammer(ctx, limit, t) })
+}
+
+// measured measures what f does on a stage.
+func (r *run) measured(ctx context.Context, s *stage, f func() (flow, error)) (measured, error) {
+	m, taken, err := calmly(ctx, r, func() (m measured, err error) {
+		before := s.work()
+		m.flow, err = f()
+		m.spent = s.work().since(before)
+		return m, err
+	})
+	m.taken = taken
+	return m, err
+}
+
 // percentiles returns the middle one and that which one in a hundred is above; 0 of none.
 func percentiles(took []time.Duration) (p50, p99 time.Duration) {
 	if len(took) == 0 {

@@ -14,7 +14,7 @@ import (
 
 func newTestRun(t *testing.T, length time.Duration) *run {
 	t.Helper()
-	return &run{Options: Options{Length: length, Progress: func(Step) {}}, clock: clock.New(nil), folder: t.TempDir()}
+	return &run{Options: Options{Length: length, Progress: func(Step) {}}, clock: clock.New(nil), processors: readProcessors, folder: t.TempDir()}
 }
 
 func TestHammerCountsAnswers(t *testing.T) {
@@ -149,7 +149,7 @@ func TestBetween(t *testing.T) {
 			t.Fatal(err)
 		}
 		samples := r.baseline(liteCommits).samples
-		if len(samples) != round+1 || len(around) != 1 || around[0] != (bracket{liteCommits, samples[round-1], samples[round]}) {
+		if len(samples) != round+1 || len(around) != 1 || around[0] != (bracket{name: liteCommits, before: samples[round-1], after: samples[round]}) {
 			t.Fatalf("round %d: %+v of %v", round, around, samples)
 		}
 	}

@@ -33,28 +33,28 @@ func (r *run) payouts(ctx context.Context, e engine) error {
 	if err := r.warm(ctx, s, &send); err != nil {
 		return err
 	}
-	var sent flow
-	var parts []Part
+	var sent measured
 	around, err := r.between(ctx, []string{tpcb}, func() (err error) {
 		// From quiet to quiet, so that each is paid for to its end.
 		if err := poll(ctx, payoutsEndMax, func() bool { return s.nothingInTransit(ctx) }, "the first payouts have not all ended"); err != nil {
 			return err
 		}
-		r.say("POST /v1/payouts on %s", e.name)
-		work := s.work()
-		if sent, err = r.hammer(ctx, r.Length, &send); err != nil {
-			return err
-		}
-		r.say("waiting for %d payouts on %s to end", sent.answers, e.name)
-		err = poll(ctx, payoutsEndMax, func() bool { return s.nothingInTransit(ctx) }, "payouts have not all ended")
-		parts = work.until(s.work(), sent.answers)
+		sent, err = r.measured(ctx, s, func() (flow, error) {
+			r.say("POST /v1/payouts on %s", e.name)
+			f, err := r.hammer(ctx, r.Length, &send)
+			if err != nil {
+				return f, err
+			}
+			r.say("waiting for %d payouts on %s to end", f.answers, e.name)
+			return f, poll(ctx, payoutsEndMax, func() bool { return s.nothingInTransit(ctx) }, "payouts have not all ended")
+		})
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	row := e.rate("payouts", fmt.Sprintf("payouts sent, %d connections, %d accounts", payers, payers), sent.rate)
-	row.CPU = parts
+	row.cost(&sent)
 	if e.isPostgres {
 		row.against(around, tpcb, payoutsRatioMin)
 	} else {

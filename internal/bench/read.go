@@ -48,23 +48,20 @@ func (r *run) read(ctx context.Context, e engine) error {
 			},
 		},
 	} {
-		var result flow
-		var parts []Part
+		var result measured
 		around, err := r.between(ctx, []string{emptyHandler}, func() (err error) {
 			r.say("%s on %s", one.name, e.name)
-			work := s.work()
-			result, err = r.hammer(ctx, r.Length, &traffic{
+			result, err = r.measure(ctx, s, r.Length, &traffic{
 				address: s.address, connections: readConnections, want: "HTTP/1.1 200",
 				next: func(scrap []byte) []byte { return one.next().write(scrap) },
 			})
-			parts = work.until(s.work(), result.answers)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		row := e.rate("read", one.name, result.rate)
-		row.CPU = parts
+		row.cost(&result)
 		one.goal(row, around)
 		r.add(row)
 	}

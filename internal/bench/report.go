@@ -27,7 +27,8 @@ type Row struct {
 	High     float64 `json:"high,omitempty"` // of several measurements; 0 for one
 	Ratios   []Ratio `json:"ratios,omitempty"`
 	Goals    []Goal  `json:"goals,omitempty"`
-	CPU      []Part  `json:"cpu,omitempty"` // who worked how long for one
+	CPU      []Part  `json:"cpu,omitempty"`   // who worked how long for one
+	Taken    float64 `json:"taken,omitempty"` // by the machine's host meanwhile: a share of the processors' time
 }
 
 // Ratio is a value in units of something measured before and after it.
@@ -64,11 +65,18 @@ func (e *engine) latency(scenario, name string, took time.Duration) *Row {
 	return &Row{Scenario: scenario, Database: e.name, Name: name, Value: took.Seconds() * 1000, Unit: "ms"}
 }
 
+// cost adds what was spent, and what the host took.
+func (row *Row) cost(m *measured) {
+	row.CPU = m.spent.parts(m.answers)
+	row.Taken = max(row.Taken, m.taken)
+}
+
 // against adds the ratio to what was measured around it. A ratioMin above zero is a goal.
 func (row *Row) against(around []bracket, name string, ratioMin float64) {
 	for _, b := range around {
 		if b.name == name && min(b.before, b.after) > 0 { // a machine that did nothing is no measure
 			row.Ratios = append(row.Ratios, b.ratio(row.Value))
+			row.Taken = max(row.Taken, b.taken)
 			if ratioMin > 0 {
 				row.goal(fmt.Sprintf("%g times %s", ratioMin, name), ratioMin*b.mean(), row.Value >= ratioMin*b.mean())
 			}
@@ -94,6 +102,7 @@ func (row *Row) goal(text string, value float64, reached bool) {
 type bracket struct {
 	name          string
 	before, after float64
+	taken         float64 // by the host in either
 }
 
 func (b bracket) mean() float64 { return (b.before + b.after) / 2 }
@@ -124,6 +133,9 @@ func (row *Row) Text() (t Text) {
 	}
 	for _, p := range row.CPU {
 		t.Ratios = append(t.Ratios, fmt.Sprintf("CPU of one: %s %.0f µs", p.Who, p.Microseconds))
+	}
+	if row.Taken > takenMax {
+		t.Ratios = append(t.Ratios, fmt.Sprintf("the host took %.1f %% of the CPU", 100*row.Taken))
 	}
 	for _, g := range row.Goals {
 		verdict := ": reached"
