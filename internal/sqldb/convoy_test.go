@@ -34,21 +34,28 @@ func newRoad(t *testing.T) (r *road, letGo func()) {
 	r.db = sqltest.Open(t, r.URL+"&lock_timeout=0")
 	hold := r.holdGate(t)
 	var held sync.WaitGroup
-	for range sqldb.ConvoyLeadsMax {
+	for n := range sqldb.ConvoyLeadsMax {
 		held.Go(func() {
 			mustWrite(t, r.db, func(ctx context.Context, tx *sqldb.Tx) error {
 				tx.Queue(ctx, raiseClock, "gate")
 				return nil
 			})
 		})
+		r.waitHeldUp(t, int64(n)+1)
 	}
-	sqltest.Wait(t, "all leaders to be held up", func() bool { return r.blocked(t) == sqldb.ConvoyLeadsMax })
 	return r, func() {
 		if err := hold.Commit(t.Context()); err != nil {
 			t.Error(err)
 		}
 		held.Wait()
 	}
+}
+
+// waitHeldUp waits until so many drivers wait in PostgreSQL, and for as long that the next one does not wait for them.
+func (w *wire) waitHeldUp(t *testing.T, drivers int64) {
+	t.Helper()
+	sqltest.Wait(t, "a driver to be held up", func() bool { return w.blocked(t) == drivers })
+	time.Sleep(2 * sqldb.Patience)
 }
 
 // holdGate locks the row that others wait for.

@@ -189,8 +189,8 @@ func TestLookupsTravelTogether(t *testing.T) {
 	letGo := lockEvents(t, w)
 	for i := range sqldb.LookupLeadsMax {
 		read(i)
+		w.waitHeldUp(t, int64(i)+1)
 	}
-	sqltest.Wait(t, "all leaders to be held up", func() bool { return w.blocked(t) == sqldb.LookupLeadsMax })
 	for i := range travelers {
 		read(i)
 	}

@@ -9,23 +9,30 @@ import (
 	"time"
 )
 
-// rides lets callers share round trips. Whoever finds a lead free drives, with all who wait; whoever finds none waits until
-// a driver is back.
+// rides lets callers share round trips. Whoever may leave drives, with all who wait; everybody else waits until a driver is
+// back. A trip costs about the same for one as for many, so they leave one after the other: another leaves beside one only
+// for many, or when that one takes long.
 type rides[T any] struct {
 	leadsMax int  // trips under way
 	seats    int  // callers that share a trip
 	isShort  bool // trips take no time worth mentioning: nobody stops waiting
 
 	mu      sync.Mutex
-	leads   int         // under way
+	away    []time.Time // since when, for each trip under way
 	waiting []*rider[T] // in order of arrival
 	watched bool        // somebody looks at the line, see watch
 }
+
+const (
+	crowdShare = 2                    // of the seats: whoever would fill one half of them need not wait for a trip under way
+	patience   = 5 * time.Millisecond // with a trip under way; most take a fifth of that
+)
 
 type rider[T any] struct {
 	one  T
 	ctx  context.Context //nolint:containedctx // whose end is looked at for it
 	told chan news       // has room for one
+	left time.Time       // of one that is told to drive
 }
 
 // news are what a rider waits for.
@@ -42,28 +49,43 @@ const (
 // was on a trip that came to nothing.
 func (r *rides[T]) ride(ctx context.Context, one T, drive func(ctx context.Context, own T, board func() []T)) error {
 	r.mu.Lock()
-	if r.leads < r.leadsMax {
-		r.leads++
+	if r.mayLeaveLocked(len(r.waiting) + 1) {
+		left := r.leaveLocked()
 		r.mu.Unlock()
-		r.lead(ctx, one, drive)
+		r.lead(ctx, left, one, drive)
 		return nil
 	}
 	if len(r.waiting) >= waitingMax {
 		r.mu.Unlock()
 		return fmt.Errorf("%w: %d callers are waiting", ErrUnavailable, waitingMax)
 	}
-	me := &rider[T]{one, ctx, make(chan news, 1)}
+	me := &rider[T]{one: one, ctx: ctx, told: make(chan news, 1)}
 	r.waiting = append(r.waiting, me)
 	r.watchLocked()
 	r.mu.Unlock()
 	switch <-me.told {
 	case toDrive:
-		r.lead(ctx, one, drive)
+		r.lead(ctx, me.left, one, drive)
 	case isLate:
 		return errNoTurn
 	case hasBeen:
 	}
 	return nil
+}
+
+// mayLeaveLocked reports whether a trip with so many may leave now.
+func (r *rides[T]) mayLeaveLocked(riders int) bool {
+	if len(r.away) == 0 || len(r.away) >= r.leadsMax {
+		return len(r.away) == 0
+	}
+	return riders >= r.seats/crowdShare || time.Since(slices.MinFunc(r.away, time.Time.Compare)) > patience
+}
+
+// leaveLocked notes a trip and returns when it left.
+func (r *rides[T]) leaveLocked() time.Time {
+	now := time.Now()
+	r.away = append(r.away, now)
+	return now
 }
 
 // watch tells those in line whose time is over, and looks again for as long as there is a line. So nobody needs a timer of
@@ -94,8 +116,8 @@ func (r *rides[T]) watchLocked() {
 }
 
 // lead drives, and then makes the one who has waited longest a driver.
-func (r *rides[T]) lead(ctx context.Context, own T, drive func(ctx context.Context, own T, board func() []T)) {
-	defer r.passOn()
+func (r *rides[T]) lead(ctx context.Context, left time.Time, own T, drive func(ctx context.Context, own T, board func() []T)) {
+	defer r.passOn(left)
 	var others []*rider[T]
 	defer func() { // also when it ends by a panic
 		for _, o := range others {
@@ -124,17 +146,20 @@ func (r *rides[T]) gather() []*rider[T] {
 	return group
 }
 
-// passOn makes the one who has waited longest a driver. One whose time is over would come to nothing, and all others with it.
-func (r *rides[T]) passOn() {
+// passOn ends the trip that left then, and makes the one who has waited longest a driver, if another may leave. One whose time
+// is over would come to nothing, and all others with it.
+func (r *rides[T]) passOn(left time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	at := slices.Index(r.away, left)
+	r.away = slices.Delete(r.away, at, at+1)
 	for len(r.waiting) > 0 && !r.isShort && r.waiting[0].tellLate() {
 		r.waiting = slices.Delete(r.waiting, 0, 1)
 	}
-	if len(r.waiting) == 0 {
-		r.leads--
+	if len(r.waiting) == 0 || !r.mayLeaveLocked(len(r.waiting)) {
 		return
 	}
+	r.waiting[0].left = r.leaveLocked()
 	r.waiting[0].told <- toDrive
 	r.waiting = slices.Delete(r.waiting, 0, 1)
 }
