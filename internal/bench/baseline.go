@@ -35,7 +35,7 @@ const (
 type baseline struct {
 	name    string
 	samples []float64
-	taken   float64   // by the host in the last one
+	taken   float64   // by the host in the last one, see calmly
 	at      time.Time // of the last one
 	isUsed  bool      // something was compared with the last one from behind
 }
@@ -52,6 +52,29 @@ func (r *run) measureBaseline(ctx context.Context, name string) (float64, error)
 		return r.emptyHandler(ctx)
 	}
 	return 0, fmt.Errorf("bench: nobody knows how to measure %s", name)
+}
+
+// prepareBaseline makes what one needs, which is no part of what is measured.
+func (r *run) prepareBaseline(ctx context.Context, name string) error {
+	if _, is := pgbenchScripts[name]; !is {
+		return nil
+	}
+	server, err := r.postgres(ctx)
+	if err != nil || server.baseline != "" {
+		return err
+	}
+	url, err := r.createDatabase(ctx, server, "baseline")
+	if err != nil {
+		return err
+	}
+	if _, err := command(ctx, server.tool("pgbench"), "-i", "-q", "-s", strconv.Itoa(tpcbScale), url); err != nil {
+		return err
+	}
+	if err := server.psql(ctx, url, pgbenchTables); err != nil {
+		return err
+	}
+	server.baseline = url
+	return nil
 }
 
 // between measures something with baselines before and after it. Those that need a PostgreSQL that is not there are left
@@ -94,10 +117,13 @@ func (r *run) sample(ctx context.Context, b *baseline) error {
 	if !b.isUsed && len(b.samples) > 0 && r.clock.RealSince(b.at) < freshLengths*r.Length {
 		return nil
 	}
+	if err := r.prepareBaseline(ctx, b.name); err != nil {
+		return err
+	}
 	if err := r.rest(ctx); err != nil {
 		return err
 	}
-	rate, taken, err := calmly(ctx, r, func() (float64, error) { return r.measureBaseline(ctx, b.name) })
+	rate, taken, err := calmly(r, func() (float64, error) { return r.measureBaseline(ctx, b.name) })
 	if err != nil {
 		return err
 	}
@@ -156,19 +182,6 @@ func (r *run) pgbench(ctx context.Context, name string) (float64, error) {
 	server, err := r.postgres(ctx)
 	if err != nil {
 		return 0, err
-	}
-	if server.baseline == "" {
-		url, err := r.createDatabase(ctx, server, "baseline")
-		if err != nil {
-			return 0, err
-		}
-		if _, err := command(ctx, server.tool("pgbench"), "-i", "-q", "-s", strconv.Itoa(tpcbScale), url); err != nil {
-			return 0, err
-		}
-		if err := server.psql(ctx, url, pgbenchTables); err != nil {
-			return 0, err
-		}
-		server.baseline = url
 	}
 	args := []string{"-M", "prepared", "-c", strconv.Itoa(creditors), "-j", "2", "-T", strconv.Itoa(max(1, int(r.Length.Seconds())))}
 	if script := pgbenchScripts[name]; script != "" {

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"os"
 	"strconv"
 	"strings"
@@ -11,26 +10,28 @@ import (
 // seconds makes the slowest answers take a hundred times as long. That says nothing about what is measured, so it is measured
 // again.
 const (
-	takenMax  = 0.005 // of the processors' time; in quiet times it is a fifth of that
+	takenMax  = 0.005 // of the time in which there was work; in quiet times it is a fifth of that
 	calmTries = 4
 )
 
-// processors is how long, in the system's ticks, they have been there, and how long of that the host had given them to others
-// while there was work.
-type processors struct{ all, taken int64 }
+// processors is how long, in the system's ticks, there was work for them so far, and how long of that the host had given them
+// to others.
+type processors struct{ wanted, taken int64 }
 
 // takenSince returns the share that was taken since before; 0 where the system does not tell.
 func (p processors) takenSince(before processors) float64 {
-	if p.all <= before.all {
+	if p.wanted <= before.wanted {
 		return 0
 	}
-	return float64(p.taken-before.taken) / float64(p.all-before.all)
+	return float64(p.taken-before.taken) / float64(p.wanted-before.wanted)
 }
 
 // Where the first line of /proc/stat has them, behind its name. Behind these stand parts of them.
 const (
-	ticksTaken = 7
-	ticksEnd   = ticksTaken + 1
+	ticksIdle    = 3
+	ticksWaiting = 4 // for the disk
+	ticksTaken   = 7
+	ticksEnd     = ticksTaken + 1
 )
 
 func readProcessors() processors {
@@ -52,7 +53,9 @@ func parseProcessors(content string) (p processors) {
 		if err != nil {
 			return processors{}
 		}
-		p.all += ticks
+		if i != ticksIdle && i != ticksWaiting {
+			p.wanted += ticks
+		}
 		if i == ticksTaken {
 			p.taken = ticks
 		}
@@ -61,14 +64,9 @@ func parseProcessors(content string) (p processors) {
 }
 
 // calmly measures, and again as long as the host takes too much, up to a limit. It returns the calmest measurement and what
-// was taken in it.
-func calmly[T any](ctx context.Context, r *run, measure func() (T, error)) (calmest T, taken float64, err error) {
+// was taken in it. One that fails ends it: whatever was measured before, something is wrong.
+func calmly[T any](r *run, measure func() (T, error)) (calmest T, taken float64, err error) {
 	for try := range calmTries {
-		if try > 0 {
-			if err := r.rest(ctx); err != nil {
-				return calmest, taken, err
-			}
-		}
 		before := r.processors()
 		got, err := measure()
 		if err != nil {

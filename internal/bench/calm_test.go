@@ -8,8 +8,8 @@ import (
 func TestParseProcessors(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]processors{
-		"cpu  10 2 30 400 5 6 7 80 9 10\ncpu0 1 1 1 1 1 1 1 1 1 1\n": {540, 80},
-		"cpu  10 2 30 400 5 6 7 80":                                  {540, 80},
+		"cpu  10 2 30 400 5 6 7 80 9 10\ncpu0 1 1 1 1 1 1 1 1 1 1\n": {135, 80},
+		"cpu  10 2 30 400 5 6 7 80":                                  {135, 80},
 		"cpu  10 2 30 400 5 6 7":                                     {}, // an old system
 		"cpu  10 2 30 x 5 6 7 80 9 10":                               {},
 		"intr 10 2 30 400 5 6 7 80 9 10":                             {},
@@ -40,7 +40,7 @@ func TestCalmly(t *testing.T) {
 	} {
 		now, made := processors{}, 0
 		r := &run{processors: func() processors { return now }}
-		got, share, err := calmly(t.Context(), r, func() (int, error) {
+		got, share, err := calmly(r, func() (int, error) {
 			if made++; c.taken == nil {
 				return made, nil
 			}
@@ -48,7 +48,7 @@ func TestCalmly(t *testing.T) {
 			if taken < 0 {
 				return made, failed
 			}
-			now.all += 1000
+			now.wanted += 1000
 			now.taken += taken
 			return made, nil
 		})

@@ -36,17 +36,17 @@ func (r *run) create(ctx context.Context, e engine) error {
 	if e.isPostgres {
 		own, ratioMin = oneInsert, createPostgresMin
 	}
-	var top measured
+	var top outcome
 	around, err := r.between(ctx, []string{tpcb, own}, func() (err error) {
 		r.say("POST /v1/charges on %s", e.name)
-		top, err = r.measure(ctx, s, r.Length, &send)
+		top, err = r.measure(s, func() (flow, error) { return r.hammer(ctx, r.Length, &send) })
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	row := e.rate("create", "charges created, 64 connections", top.rate)
-	row.cost(&top)
+	row.spent(&top)
 	row.against(around, tpcb, ratioMin)
 	row.against(around, own, 0)
 	r.add(row)
@@ -60,14 +60,16 @@ func (r *run) create(ctx context.Context, e engine) error {
 		return err
 	}
 	send.perSecond = top.rate * halfOfTheTop
-	half, err := r.measure(ctx, s, halfLengths*r.Length, &send)
+	half, err := r.measure(s, func() (flow, error) { return r.hammer(ctx, halfLengths*r.Length, &send) })
 	if err != nil {
 		return err
 	}
 	row = e.latency("create", "p99 of a creation at half of the top rate", half.p99)
-	row.cost(&half)
+	row.spent(&half)
 	row.under(float64(createHalfP99Max.Milliseconds()))
 	r.add(row)
-	r.add(e.latency("create", "the middle one of them", half.p50))
+	row = e.latency("create", "the middle one of them", half.p50)
+	row.Taken = half.taken
+	r.add(row)
 	return nil
 }

@@ -54,7 +54,8 @@ func (r *run) growth(ctx context.Context, e engine) error {
 		for _, i := range legsOfGrowth {
 			p := sizes[i]
 			r.say("%s among %s charges on %s", one.name, Number(float64(p.rows)), e.name)
-			result, err := r.measure(ctx, p.stage, 2*r.Length/time.Duration(len(legsOfGrowth)), &traffic{
+			before := p.work()
+			result, err := r.hammer(ctx, 2*r.Length/time.Duration(len(legsOfGrowth)), &traffic{
 				address: p.address, connections: growthConnections, want: one.want,
 				next: func(scrap []byte) []byte { return one.next(p).write(scrap) },
 			})
@@ -64,7 +65,7 @@ func (r *run) growth(ctx context.Context, e engine) error {
 			if result.answers == 0 {
 				return errors.New("bench: nothing was answered: measure for longer")
 			}
-			legs[i].add(&result)
+			legs[i].add(&result, p.work().since(before))
 		}
 		few, many := Number(rowsFew), Number(float64(r.Rows))
 		r.add(e.rate("growth", fmt.Sprintf("%s, %s charges", one.name, few), legs[0].rate))
@@ -76,11 +77,9 @@ func (r *run) growth(ctx context.Context, e engine) error {
 			row.grown("the CPU with "+few, grown)
 		}
 		row.goal(fmt.Sprintf("at most %g times", growthMax), legs[0].rate/growthMax, grown <= growthMax)
-		row.Taken = max(legs[0].taken, legs[1].taken)
 		r.add(row)
 		if one.tellsP99 {
 			row := e.latency("growth", fmt.Sprintf("p99 of %s, %s charges", one.name, many), legs[1].p99)
-			row.Taken = max(legs[0].taken, legs[1].taken)
 			grown := legs[1].p99.Seconds() / legs[0].p99.Seconds()
 			row.grown("that with "+few, grown)
 			row.goal(fmt.Sprintf("at most %g times", pageP99Max), legs[0].p99.Seconds()*1000*pageP99Max, grown <= pageP99Max)
@@ -96,15 +95,13 @@ type leg struct {
 	p99     time.Duration // the higher one
 	answers int64
 	cpu     time.Duration // of server and database together
-	taken   float64       // the highest
 }
 
-func (l *leg) add(m *measured) {
-	l.rate += m.rate / float64(len(legsOfGrowth)/2)
-	l.p99 = max(l.p99, m.p99)
-	l.answers += m.answers
-	l.cpu += m.spent.server + m.spent.database
-	l.taken = max(l.taken, m.taken)
+func (l *leg) add(f *flow, spent work) {
+	l.rate += f.rate / float64(len(legsOfGrowth)/2)
+	l.p99 = max(l.p99, f.p99)
+	l.answers += f.answers
+	l.cpu += spent.server + spent.database
 }
 
 // cost is the CPU of one request.

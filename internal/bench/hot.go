@@ -88,7 +88,7 @@ func (r *run) settle(ctx context.Context, e engine) error {
 	}
 	r.say("paying %d charges of one account on %s", len(txids), e.name)
 	var at atomic.Int64
-	before, work, started := r.processors(), s.work(), r.clock.Real()
+	before, started := s.work(), r.clock.Real()
 	_, err = r.hammer(ctx, settleTimeMax, &traffic{
 		address: s.bankAt, connections: payConnections, want: "HTTP/1.1 200",
 		next: func(scrap []byte) []byte {
@@ -111,7 +111,7 @@ func (r *run) settle(ctx context.Context, e engine) error {
 		return err
 	}
 	row := e.rate("hot", "charges of one account settled by callbacks", float64(len(txids))/r.clock.RealSince(started).Seconds())
-	row.cost(&measured{flow: flow{answers: int64(len(txids))}, spent: s.work().since(work), taken: r.processors().takenSince(before)})
+	row.CPU = s.work().since(before).parts(int64(len(txids)))
 	row.against([]bracket{{name: "creations", before: created.rate, after: created.rate}}, "creations", settleRatioMin)
 	r.add(row)
 	return s.audit(ctx)

@@ -218,14 +218,14 @@ func (r *run) life(ctx context.Context, e engine) error {
 		return err
 	}
 	defer l.close()
-	var m measured
+	var whole outcome
 	around, err := r.between(ctx, []string{tpcb}, func() error {
 		r.say("whole lives on %s", e.name)
-		return l.during(ctx, 0, func(ctx context.Context) error {
+		return l.during(ctx, 0, func(ctx context.Context) (err error) {
 			if err := l.warm(ctx); err != nil {
 				return err
 			}
-			if m, err = l.measure(ctx); err != nil {
+			if whole, err = r.measure(l.stage, func() (flow, error) { return l.end(ctx) }); err != nil {
 				return err
 			}
 			return r.flame(ctx, l)
@@ -238,29 +238,29 @@ func (r *run) life(ctx context.Context, e engine) error {
 	if e.isPostgres {
 		least = livesPostgresMin
 	}
-	row := e.rate("life", "whole lives: created, paid by callback, webhook received", m.rate)
-	row.cost(&m)
+	row := e.rate("life", "whole lives: created, paid by callback, webhook received", whole.rate)
+	row.spent(&whole)
 	row.against(around, tpcb, 0)
 	row.atLeast(least)
 	row.atLeast(livesWanted)
 	r.add(row)
-	r.add(e.latency("life", fmt.Sprintf("p99 of a whole life, up to %d at once", livesAheadMax), m.p99))
+	row = e.latency("life", fmt.Sprintf("p99 of a whole life, up to %d at once", livesAheadMax), whole.p99)
+	row.Taken = whole.taken
+	r.add(row)
 	return nil
 }
 
-// measure looks at the lives that end while others begin.
-func (l *lives) measure(ctx context.Context) (measured, error) {
-	return l.run.measured(ctx, l.stage, func() (f flow, err error) {
-		l.take()
-		ended, started := l.ended.Load(), l.run.clock.Real()
-		if err := l.run.clock.Wait(ctx, l.run.Length); err != nil {
-			return f, err
-		}
-		f.answers = l.ended.Load() - ended
-		f.rate = float64(f.answers) / l.run.clock.RealSince(started).Seconds()
-		f.p50, f.p99 = percentiles(l.take())
-		return f, nil
-	})
+// end returns how lives ended for a while, with others beginning.
+func (l *lives) end(ctx context.Context) (f flow, err error) {
+	l.take()
+	ended, started := l.ended.Load(), l.run.clock.Real()
+	if err := l.run.clock.Wait(ctx, l.run.Length); err != nil {
+		return f, err
+	}
+	f.answers = l.ended.Load() - ended
+	f.rate = float64(f.answers) / l.run.clock.RealSince(started).Seconds()
+	f.p50, f.p99 = percentiles(l.take())
+	return f, nil
 }
 
 // flame makes a picture of where the server's time goes, while the load goes on.

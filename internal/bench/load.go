@@ -96,28 +96,23 @@ func (r *run) hammer(ctx context.Context, limit time.Duration, t *traffic) (flow
 	}
 }
 
-// measured is how something went on a stage.
-type measured struct {
+// outcome is how something went on a stage.
+type outcome struct {
 	flow
 	spent work    // by everybody
 	taken float64 // by the host, see calmly
 }
 
-// measure is hammer with what it cost whom, in a calm moment if there is one.
-func (r *run) measure(ctx context.Context, s *stage, limit time.Duration, t *traffic) (measured, error) {
-	return r.measured(ctx, s, func() (flow, error) { return r.hammer(ctx, limit, t) })
-}
-
-// measured measures what f does on a stage.
-func (r *run) measured(ctx context.Context, s *stage, f func() (flow, error)) (measured, error) {
-	m, taken, err := calmly(ctx, r, func() (m measured, err error) {
+// measure returns how f went on a stage, in a calm moment if there is one.
+func (r *run) measure(s *stage, f func() (flow, error)) (outcome, error) {
+	o, taken, err := calmly(r, func() (o outcome, err error) {
 		before := s.work()
-		m.flow, err = f()
-		m.spent = s.work().since(before)
-		return m, err
+		o.flow, err = f()
+		o.spent = s.work().since(before)
+		return o, err
 	})
-	m.taken = taken
-	return m, err
+	o.taken = taken
+	return o, err
 }
 
 // percentiles returns the middle one and that which one in a hundred is above; 0 of none.

@@ -14,7 +14,7 @@ import (
 
 func newTestRun(t *testing.T, length time.Duration) *run {
 	t.Helper()
-	return &run{Options: Options{Length: length, Progress: func(Step) {}}, clock: clock.New(nil), processors: readProcessors, folder: t.TempDir()}
+	return &run{Options: Options{Length: length, Progress: func(Step) {}}, clock: clock.New(nil), processors: func() processors { return processors{} }, folder: t.TempDir()}
 }
 
 func TestHammerCountsAnswers(t *testing.T) {

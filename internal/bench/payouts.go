@@ -33,13 +33,13 @@ func (r *run) payouts(ctx context.Context, e engine) error {
 	if err := r.warm(ctx, s, &send); err != nil {
 		return err
 	}
-	var sent measured
+	var sent outcome
 	around, err := r.between(ctx, []string{tpcb}, func() (err error) {
 		// From quiet to quiet, so that each is paid for to its end.
 		if err := poll(ctx, payoutsEndMax, func() bool { return s.nothingInTransit(ctx) }, "the first payouts have not all ended"); err != nil {
 			return err
 		}
-		sent, err = r.measured(ctx, s, func() (flow, error) {
+		sent, err = r.measure(s, func() (flow, error) {
 			r.say("POST /v1/payouts on %s", e.name)
 			f, err := r.hammer(ctx, r.Length, &send)
 			if err != nil {
@@ -54,14 +54,16 @@ func (r *run) payouts(ctx context.Context, e engine) error {
 		return err
 	}
 	row := e.rate("payouts", fmt.Sprintf("payouts sent, %d connections, %d accounts", payers, payers), sent.rate)
-	row.cost(&sent)
+	row.spent(&sent)
 	if e.isPostgres {
 		row.against(around, tpcb, payoutsRatioMin)
 	} else {
 		row.against(around, tpcb, 0)
 	}
 	r.add(row)
-	r.add(e.latency("payouts", "p99 of a payout at the top rate", sent.p99))
+	row = e.latency("payouts", "p99 of a payout at the top rate", sent.p99)
+	row.Taken = sent.taken
+	r.add(row)
 	return s.audit(ctx)
 }
 

@@ -48,20 +48,21 @@ func (r *run) read(ctx context.Context, e engine) error {
 			},
 		},
 	} {
-		var result measured
+		var result outcome
 		around, err := r.between(ctx, []string{emptyHandler}, func() (err error) {
 			r.say("%s on %s", one.name, e.name)
-			result, err = r.measure(ctx, s, r.Length, &traffic{
+			send := traffic{
 				address: s.address, connections: readConnections, want: "HTTP/1.1 200",
 				next: func(scrap []byte) []byte { return one.next().write(scrap) },
-			})
+			}
+			result, err = r.measure(s, func() (flow, error) { return r.hammer(ctx, r.Length, &send) })
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		row := e.rate("read", one.name, result.rate)
-		row.cost(&result)
+		row.spent(&result)
 		one.goal(row, around)
 		r.add(row)
 	}

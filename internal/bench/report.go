@@ -28,7 +28,7 @@ type Row struct {
 	Ratios   []Ratio `json:"ratios,omitempty"`
 	Goals    []Goal  `json:"goals,omitempty"`
 	CPU      []Part  `json:"cpu,omitempty"`   // who worked how long for one
-	Taken    float64 `json:"taken,omitempty"` // by the machine's host meanwhile: a share of the processors' time
+	Taken    float64 `json:"taken,omitempty"` // the share of the processors' work that the host took from this, or from what it is compared with
 }
 
 // Ratio is a value in units of something measured before and after it.
@@ -65,10 +65,10 @@ func (e *engine) latency(scenario, name string, took time.Duration) *Row {
 	return &Row{Scenario: scenario, Database: e.name, Name: name, Value: took.Seconds() * 1000, Unit: "ms"}
 }
 
-// cost adds what was spent, and what the host took.
-func (row *Row) cost(m *measured) {
-	row.CPU = m.spent.parts(m.answers)
-	row.Taken = max(row.Taken, m.taken)
+// spent tells who worked how long, and what the host took.
+func (row *Row) spent(o *outcome) {
+	row.CPU = o.spent.parts(o.answers)
+	row.Taken = max(row.Taken, o.taken)
 }
 
 // against adds the ratio to what was measured around it. A ratioMin above zero is a goal.
@@ -135,7 +135,7 @@ func (row *Row) Text() (t Text) {
 		t.Ratios = append(t.Ratios, fmt.Sprintf("CPU of one: %s %.0f µs", p.Who, p.Microseconds))
 	}
 	if row.Taken > takenMax {
-		t.Ratios = append(t.Ratios, fmt.Sprintf("the host took %.1f %% of the CPU", 100*row.Taken))
+		t.Ratios = append(t.Ratios, fmt.Sprintf("the host took %.1f %% of the CPU from one of these", 100*row.Taken))
 	}
 	for _, g := range row.Goals {
 		verdict := ": reached"

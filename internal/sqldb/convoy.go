@@ -22,7 +22,7 @@ import (
 // convoys lock them in that order, so that no two of them wait for each other.
 const (
 	convoyMax      = 64      // transactions that travel together
-	convoyLeadsMax = 2       // convoys under way: one is made up while the log of the other is flushed
+	convoyLeadsMax = 2       // convoys under way, see rides
 	convoyLockMax  = "100ms" // of waiting for a lock
 )
 

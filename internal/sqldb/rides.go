@@ -18,7 +18,7 @@ type rides[T any] struct {
 	isShort  bool // trips take no time worth mentioning: nobody stops waiting
 
 	mu      sync.Mutex
-	away    []time.Time // since when, for each trip under way
+	away    []*trip     // in the order in which they left
 	waiting []*rider[T] // in order of arrival
 	watched bool        // somebody looks at the line, see watch
 }
@@ -28,11 +28,17 @@ const (
 	patience   = 5 * time.Millisecond // with a trip under way; most take a fifth of that
 )
 
+// trip is one that is under way.
+type trip struct {
+	left    time.Time
+	boarded bool // whoever comes now is not on it
+}
+
 type rider[T any] struct {
 	one  T
 	ctx  context.Context //nolint:containedctx // whose end is looked at for it
 	told chan news       // has room for one
-	left time.Time       // of one that is told to drive
+	trip *trip           // of one that is told to drive
 }
 
 // news are what a rider waits for.
@@ -50,9 +56,9 @@ const (
 func (r *rides[T]) ride(ctx context.Context, one T, drive func(ctx context.Context, own T, board func() []T)) error {
 	r.mu.Lock()
 	if r.mayLeaveLocked(len(r.waiting) + 1) {
-		left := r.leaveLocked()
+		own := r.leaveLocked()
 		r.mu.Unlock()
-		r.lead(ctx, left, one, drive)
+		r.lead(ctx, own, one, drive)
 		return nil
 	}
 	if len(r.waiting) >= waitingMax {
@@ -65,7 +71,7 @@ func (r *rides[T]) ride(ctx context.Context, one T, drive func(ctx context.Conte
 	r.mu.Unlock()
 	switch <-me.told {
 	case toDrive:
-		r.lead(ctx, me.left, one, drive)
+		r.lead(ctx, me.trip, one, drive)
 	case isLate:
 		return errNoTurn
 	case hasBeen:
@@ -75,25 +81,32 @@ func (r *rides[T]) ride(ctx context.Context, one T, drive func(ctx context.Conte
 
 // mayLeaveLocked reports whether a trip with so many may leave now.
 func (r *rides[T]) mayLeaveLocked(riders int) bool {
-	if len(r.away) == 0 || len(r.away) >= r.leadsMax {
-		return len(r.away) == 0
+	switch {
+	case len(r.away) == 0:
+		return true
+	case len(r.away) >= r.leadsMax:
+		return false
+	case time.Since(r.away[0].left) >= patience:
+		return true
 	}
-	return riders >= r.seats/crowdShare || time.Since(slices.MinFunc(r.away, time.Time.Compare)) > patience
+	// Before the last one has boarded, all who wait may have a seat on it.
+	return r.away[len(r.away)-1].boarded && riders >= r.seats/crowdShare
 }
 
-// leaveLocked notes a trip and returns when it left.
-func (r *rides[T]) leaveLocked() time.Time {
-	now := time.Now()
-	r.away = append(r.away, now)
-	return now
+func (r *rides[T]) leaveLocked() *trip {
+	one := &trip{left: time.Now()}
+	r.away = append(r.away, one)
+	return one
 }
 
-// watch tells those in line whose time is over, and looks again for as long as there is a line. So nobody needs a timer of
-// its own. Whoever is on its way waits for the end of the trip, which has a limit too.
+// watch tells those in line whose time is over, lets a trip leave beside one that takes long, and looks again for as long as
+// there is a line. So nobody needs a timer of its own. Whoever is on its way waits for the end of the trip, which has a limit
+// too.
 func (r *rides[T]) watch() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting = slices.DeleteFunc(r.waiting, (*rider[T]).tellLate)
+	r.sendLocked()
 	r.watched = false
 	r.watchLocked()
 }
@@ -109,15 +122,20 @@ func (one *rider[T]) tellLate() bool {
 
 // watchLocked has the line looked at in a while, if there is one.
 func (r *rides[T]) watchLocked() {
-	if len(r.waiting) > 0 && !r.watched && !r.isShort {
-		r.watched = true
-		time.AfterFunc(lineEvery, r.watch)
+	if len(r.waiting) == 0 || r.watched || r.isShort {
+		return
 	}
+	r.watched = true
+	after := lineEvery
+	if len(r.away) < r.leadsMax {
+		after = patience
+	}
+	time.AfterFunc(after, r.watch)
 }
 
-// lead drives, and then makes the one who has waited longest a driver.
-func (r *rides[T]) lead(ctx context.Context, left time.Time, own T, drive func(ctx context.Context, own T, board func() []T)) {
-	defer r.passOn(left)
+// lead drives, and then lets the next trip leave.
+func (r *rides[T]) lead(ctx context.Context, now *trip, own T, drive func(ctx context.Context, own T, board func() []T)) {
+	defer r.passOn(now)
 	var others []*rider[T]
 	defer func() { // also when it ends by a panic
 		for _, o := range others {
@@ -126,7 +144,7 @@ func (r *rides[T]) lead(ctx context.Context, left time.Time, own T, drive func(c
 	}()
 	drive(ctx, own, func() []T {
 		runtime.Gosched() // whoever is about to wait as well comes along
-		others = r.gather()
+		others = r.gather(now)
 		all := make([]T, 1, 1+len(others))
 		all[0] = own
 		for _, o := range others {
@@ -137,29 +155,33 @@ func (r *rides[T]) lead(ctx context.Context, left time.Time, own T, drive func(c
 }
 
 // gather takes as many out of the line as may travel together.
-func (r *rides[T]) gather() []*rider[T] {
+func (r *rides[T]) gather(now *trip) []*rider[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now.boarded = true
 	n := min(len(r.waiting), r.seats-1)
 	group := slices.Clone(r.waiting[:n])
 	r.waiting = slices.Delete(r.waiting, 0, n)
 	return group
 }
 
-// passOn ends the trip that left then, and makes the one who has waited longest a driver, if another may leave. One whose time
-// is over would come to nothing, and all others with it.
-func (r *rides[T]) passOn(left time.Time) {
+// passOn ends a trip and lets the next one leave. A driver whose time is over would come to nothing, and all others with it.
+func (r *rides[T]) passOn(ended *trip) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := slices.Index(r.away, left)
-	r.away = slices.Delete(r.away, at, at+1)
+	r.away = slices.DeleteFunc(r.away, func(one *trip) bool { return one == ended })
 	for len(r.waiting) > 0 && !r.isShort && r.waiting[0].tellLate() {
 		r.waiting = slices.Delete(r.waiting, 0, 1)
 	}
+	r.sendLocked()
+}
+
+// sendLocked makes the one who has waited longest a driver, if a trip may leave.
+func (r *rides[T]) sendLocked() {
 	if len(r.waiting) == 0 || !r.mayLeaveLocked(len(r.waiting)) {
 		return
 	}
-	r.waiting[0].left = r.leaveLocked()
+	r.waiting[0].trip = r.leaveLocked()
 	r.waiting[0].told <- toDrive
 	r.waiting = slices.Delete(r.waiting, 0, 1)
 }

@@ -3,9 +3,13 @@ package sqldb
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -71,22 +75,24 @@ func TestRidesLate(t *testing.T) {
 	}
 }
 
-// A trip leaves beside one that is under way only for many, or when that one takes long.
+// A trip leaves beside one that is under way only for many who have no seat on it, or when it takes long.
 func TestRidesLeaveInTurn(t *testing.T) {
 	t.Parallel()
 	recent, long := time.Now().Add(time.Hour), time.Now().Add(-time.Hour) // recent stays so, however slow the machine
 	for _, c := range []struct {
-		away   []time.Time
+		away   []*trip
 		riders int
 		want   bool
 	}{
 		{nil, 1, true},
-		{[]time.Time{recent}, 1, false},
-		{[]time.Time{recent}, 4, false},
-		{[]time.Time{recent}, 5, true},
-		{[]time.Time{long}, 1, true},
-		{[]time.Time{recent, recent}, 5, false},
-		{[]time.Time{long, long}, 1, false},
+		{[]*trip{{recent, true}}, 1, false},
+		{[]*trip{{recent, true}}, 4, false},
+		{[]*trip{{recent, true}}, 5, true},
+		{[]*trip{{recent, false}}, 5, false},
+		{[]*trip{{long, true}}, 1, true},
+		{[]*trip{{long, false}}, 1, true},
+		{[]*trip{{recent, true}, {recent, true}}, 5, false},
+		{[]*trip{{long, true}, {long, true}}, 1, false},
 	} {
 		r := &rides[string]{leadsMax: 2, seats: 10, away: c.away}
 		if got := r.mayLeaveLocked(c.riders); got != c.want {
@@ -95,27 +101,98 @@ func TestRidesLeaveInTurn(t *testing.T) {
 	}
 }
 
-// Whoever comes back passes the lead on to few only when no other trip is under way, or one that takes long.
-func TestRidesPassOn(t *testing.T) {
+// Whoever waits for a trip that takes long leaves beside it, also when nobody else comes, and a crowd does not wait.
+func TestRidesSlowTrip(t *testing.T) {
 	t.Parallel()
-	for name, since := range map[string]time.Duration{"alone": 0, "beside one that has just left": -time.Hour, "beside one that takes long": time.Hour} {
-		r := &rides[string]{leadsMax: 2, seats: 10}
-		left := r.leaveLocked()
-		if since != 0 {
-			r.away = append(r.away, left.Add(-since))
-		}
-		under := len(r.away)
-		waits := &rider[string]{ctx: t.Context(), told: make(chan news, 1)}
-		r.waiting = []*rider[string]{waits}
-		r.passOn(left)
-		drives := since >= 0
-		if got := len(waits.told) == 1; got != drives || (len(r.waiting) == 0) != drives {
-			t.Errorf("%s: told to drive: %v", name, got)
-		}
-		if want := under - 1; !drives && len(r.away) != want || drives && len(r.away) != under {
-			t.Errorf("%s: %d trips are under way", name, len(r.away))
-		}
+	for name, c := range map[string]struct {
+		others int
+		want   time.Duration
+	}{"few": {4, patience}, "a crowd": {5, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := &rides[int]{leadsMax: 2, seats: 10}
+				var all sync.WaitGroup
+				ride := func(one int, took time.Duration) {
+					all.Go(func() {
+						err := r.ride(t.Context(), one, func(_ context.Context, _ int, board func() []int) {
+							board()
+							time.Sleep(took)
+						})
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				began := time.Now()
+				ride(0, time.Hour)
+				synctest.Wait()
+				for i := range c.others {
+					ride(1+i, time.Millisecond)
+				}
+				synctest.Wait()
+				for {
+					r.mu.Lock()
+					line := len(r.waiting)
+					r.mu.Unlock()
+					if line == 0 {
+						break
+					}
+					time.Sleep(patience / 10)
+					synctest.Wait()
+				}
+				if got := time.Since(began).Round(patience); got != c.want {
+					t.Errorf("they left after %v, want %v", got, c.want)
+				}
+				all.Wait()
+			})
+		})
 	}
+}
+
+// However trips end, nobody is forgotten, and there are never more than there may be.
+func TestRidesCarryEverybody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const leadsMax, riders = 2, 2000
+		r := &rides[int]{leadsMax: leadsMax, seats: 8}
+		random := rand.New(rand.NewPCG(1, 2)) // the same each time
+		var all sync.WaitGroup
+		var away atomic.Int64
+		var carried [riders]atomic.Bool
+		for i := range riders {
+			took := time.Duration(random.ExpFloat64() * float64(2*time.Millisecond))
+			all.Go(func() {
+				defer func() { _ = recover() }()
+				err := r.ride(t.Context(), i, func(_ context.Context, _ int, board func() []int) {
+					defer away.Add(-1)
+					if n := away.Add(1); n > leadsMax {
+						t.Errorf("%d trips are under way", n)
+					}
+					for _, one := range board() {
+						carried[one].Store(true)
+					}
+					time.Sleep(took)
+					if i%7 == 0 {
+						panic("a trip that ends badly")
+					}
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Duration(random.ExpFloat64() * float64(300*time.Microsecond)))
+		}
+		all.Wait()
+		for i := range carried {
+			if !carried[i].Load() {
+				t.Errorf("%d was not on any trip", i)
+			}
+		}
+		if len(r.away) != 0 || len(r.waiting) != 0 {
+			t.Errorf("%d trips are under way, %d wait", len(r.away), len(r.waiting))
+		}
+	})
 }
 
 // Whoever is late when the lead is passed on is not made a driver.
@@ -124,13 +201,13 @@ func TestRidesLateDriver(t *testing.T) {
 	over, end := context.WithCancel(t.Context())
 	end()
 	r := &rides[string]{leadsMax: 1, seats: 2}
-	left := r.leaveLocked()
+	first := r.leaveLocked()
 	for i, ctx := range []context.Context{over, over, t.Context(), over} {
 		r.waiting = append(r.waiting, &rider[string]{one: strconv.Itoa(i), ctx: ctx, told: make(chan news, 1)})
 	}
 	riders := slices.Clone(r.waiting)
-	r.passOn(left)
-	r.passOn(riders[2].left)
+	r.passOn(first)
+	r.passOn(riders[2].trip)
 	for i, want := range []news{isLate, isLate, toDrive, isLate} {
 		if got := <-riders[i].told; got != want {
 			t.Errorf("rider %d was told %v, want %v", i, got, want)
