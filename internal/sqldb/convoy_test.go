@@ -51,11 +51,10 @@ func newRoad(t *testing.T) (r *road, letGo func()) {
 	}
 }
 
-// waitHeldUp waits until so many drivers wait in PostgreSQL, and for as long that the next one does not wait for them.
+// waitHeldUp waits until so many drivers wait in PostgreSQL: whoever comes next drives too, after a while.
 func (w *wire) waitHeldUp(t *testing.T, drivers int64) {
 	t.Helper()
 	sqltest.Wait(t, "a driver to be held up", func() bool { return w.blocked(t) == drivers })
-	time.Sleep(2 * sqldb.Patience)
 }
 
 // holdGate locks the row that others wait for.

@@ -79,9 +79,6 @@ func (db *DB) ConvoyInLine() int {
 	return len(r.waiting)
 }
 
-// Patience is how long a trip may take before another one leaves beside it for few.
-const Patience = patience
-
 // LookupLeadsMax is how many trips of reads can be under way.
 const LookupLeadsMax = lookupLeadsMax
 
